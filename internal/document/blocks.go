@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// Helped is a reader whose documents several goroutines may convert at once.
+// Helped is a reader whose documents several goroutines may convert at the same time.
 type Helped interface {
 	// Helpers returns how many goroutines may help the caller of Convert now, and charges the given memory for each.
 	Helpers(bytes int) int
@@ -17,7 +17,7 @@ type Helped interface {
 
 // (Variables, so that tests can lower them.)
 var (
-	// blocksFrom is after how many bytes of NDJSON helpers are asked for: most payloads end before.
+	// blocksFrom is the number of bytes of NDJSON after which helpers are requested. Most payloads are shorter.
 	blocksFrom = int64(1 << 20)
 
 	// blockBytes is how much one of them converts at once.
@@ -34,8 +34,8 @@ type block struct {
 	done      chan struct{}
 }
 
-// convert converts the documents of the block. What needs more than a scan, or is wrong, is left to who converts one document
-// after the other.
+// convert converts the documents of the block. It stops at the first document that is invalid or needs more than a scan, and leaves
+// it to the sequential conversion.
 func (b *block) convert() {
 	s := &b.scan
 	s.data, s.end, s.out = b.text[:len(b.text)+Padding], len(b.text), s.out[:0]
@@ -77,7 +77,7 @@ type blocks struct {
 	failed  error
 }
 
-// blocks converts the rest of the payload as far as it can. Then the window is where the rest of it begins.
+// blocks converts the rest of the payload as far as it can. Then the window is at the start of the unconverted rest.
 func (c *converter) blocks() error {
 	helped, ok := c.in.r.(Helped)
 	if !ok {

@@ -211,7 +211,7 @@ func (c *converter) peek() (b byte, ok bool, err error) {
 	}
 }
 
-// keyBytes is what the hash of a key takes while the list of them grows.
+// keyBytes is the memory for the hash of a key while the list of hashes grows.
 const keyBytes = 16
 
 // document converts the document at in.pos.
@@ -243,8 +243,8 @@ func (c *converter) document() error {
 			c.in.pos = end
 			break
 		}
-		// What fails near the end of the window may only lack what follows: the
-		// longest sequence that fails as a whole is a pair of escaped surrogates.
+		// A failure near the end of the window may only be due to missing text after it. The longest sequence that fails as a whole
+		// is a pair of escaped surrogates.
 		if c.in.eof || s.at+len(`\ud83d\ude00`) < s.end {
 			if s.at >= s.end {
 				s.fail += "; was the body truncated?"

@@ -23,7 +23,7 @@ type csvColumn struct {
 	kind int
 }
 
-// columnBytes is what a column takes beside its name: itself, its key's memory and its place in the header's table, while they grow.
+// columnBytes is the memory for a column besides its name: the column, its key and its entry in the header's table, while they grow.
 const columnBytes = 350
 
 // csvState is the current record and the header.
@@ -231,8 +231,7 @@ func (c *converter) csvDocument() error {
 	return c.endDocument()
 }
 
-// appendCSVNumber appends a cell as a JSON number. It keeps the spelling where JSON
-// has it, too, and otherwise accepts +5, 007, .5 and 5.
+// appendCSVNumber appends a cell as a JSON number. If the spelling is valid JSON, it keeps it. It also accepts +5, 007, .5 and 5.
 func appendCSVNumber(dst, cell []byte) ([]byte, bool) {
 	f, err := strconv.ParseFloat(string(cell), 64)
 	if err != nil {

@@ -1,11 +1,11 @@
 package document
 
-// MaxDepth is how many objects and arrays may be open at once in a document,
-// the document itself included. It bounds recursion everywhere below.
+// MaxDepth is the maximum number of nested objects and arrays in a document, including the document itself. It limits recursion
+// everywhere below.
 const MaxDepth = 127
 
-// MaxHitDepth is how many there may be in a hit of another instance: it shows its document once more one level down, as
-// `_formatted`, with documents of other indexes in the places of their ids.
+// MaxHitDepth is the same maximum for a hit of another instance. A hit shows its document once more one level down, as `_formatted`,
+// with documents of other indexes in the place of their ids.
 const MaxHitDepth = 2*MaxDepth + 1
 
 // hitDepth is where a hit begins when levels are counted up to MaxDepth.

@@ -27,7 +27,7 @@ func Fields(doc []byte, f func(name, value []byte) error) error {
 	return m.err
 }
 
-// Members is Fields of any compact object, which f also gets the names of as they stand in it, quotes left out.
+// Members is Fields for any compact object. f also gets the names as they are written, without quotes.
 func Members(object []byte, f func(raw, name, value []byte) error) error {
 	m, err := membersOf(object)
 	if err != nil {
@@ -41,7 +41,7 @@ func Members(object []byte, f func(raw, name, value []byte) error) error {
 	return m.err
 }
 
-// AppendMember appends a member, of its name as it stands in JSON without quotes, to what an object has so far.
+// AppendMember appends a member to an object that is not closed yet. The name is in its JSON form without quotes.
 func AppendMember(dst, raw, value []byte) []byte { return appendMember(dst, raw, value) }
 
 // Elements calls f with the raw value of every element of a compact JSON array, in order, under the same rules as Fields. Other text
@@ -83,7 +83,7 @@ func membersOf(object []byte) (members, error) {
 	return members{b: object, i: 1}, nil
 }
 
-// next goes to the next member of a compact object. Invalid text sets err.
+// next moves to the next member of a compact object. Invalid text sets err.
 func (m *members) next() bool {
 	if m.i >= len(m.b)-1 {
 		return false
@@ -240,7 +240,7 @@ func unescaped(m *members) []byte {
 	return jsontext.AppendUnescaped(nil, m.raw)
 }
 
-// appendMember appends a member to an object that is open, its name given as it stands in JSON.
+// appendMember appends a member to an open object. The name is in its JSON form.
 func appendMember(dst, raw, value []byte) []byte {
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')

@@ -12,13 +12,12 @@ import (
 // MaxIDBytes is the length of the longest id.
 const MaxIDBytes = 511
 
-// ExternalID returns the canonical id text of a document under the primary key (a
-// dotted path), or an *apierr.Error: missing_document_id, invalid_document_id.
-// An id is an integer in the range of int64 or uint64, or a string of A-Z a-z 0-9 - _ ; the
-// integer 8 and the string "8" are the same id. The result aliases doc where it can.
+// ExternalID returns the canonical id text of a document under the primary key (a dotted path), or an *apierr.Error:
+// missing_document_id, invalid_document_id. An id is an integer in the range of int64 or uint64, or a string of A-Z a-z 0-9 - _ ; the
+// integer 8 and the string "8" are the same id. The result aliases doc if possible.
 //
-// The path "a.b" leads to the member b of the object a and to a field whose name is
-// literally "a.b": a document with both is refused. Arrays have no members.
+// The path "a.b" leads to the member b of the object a and to a field with the literal name "a.b". A document with both is refused.
+// Arrays have no members.
 func ExternalID(doc []byte, primaryKey string) ([]byte, error) {
 	value, n, err := lookup(doc, primaryKey)
 	if err != nil {
@@ -42,7 +41,7 @@ func ExternalID(doc []byte, primaryKey string) ([]byte, error) {
 	return id, nil
 }
 
-// ValueID returns the canonical id text that a compact JSON value stands for, if it is an id. It aliases value where it can.
+// ValueID returns the canonical id text of a compact JSON value, if it is an id. It aliases value if possible.
 func ValueID(value []byte) (id []byte, ok bool) {
 	switch c := value[0]; {
 	case c == '"':
@@ -59,7 +58,7 @@ func ValueID(value []byte) (id []byte, ok bool) {
 	return id, ValidID(id)
 }
 
-// lookup finds the value at a dotted path and how many values there are.
+// lookup finds the value at a dotted path, and the number of values there.
 func lookup(object []byte, path string) (value []byte, n int, err error) {
 	m, err := membersOf(object)
 	if err != nil {
@@ -99,7 +98,7 @@ func IsInteger64(number []byte) bool {
 	return err == nil
 }
 
-// ValidID reports whether id, as it stands in a URL or a deletion, can be a document's id.
+// ValidID reports whether id, as written in a URL or a deletion, can be a document's id.
 func ValidID(id []byte) bool {
 	if len(id) == 0 || len(id) > MaxIDBytes {
 		return false

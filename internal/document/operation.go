@@ -8,7 +8,7 @@ import (
 	"svc/internal/jsontext"
 )
 
-// IfMissing says what an operation does when there is no document with its id.
+// IfMissing says what an operation does if there is no document with its id.
 type IfMissing uint8
 
 const (
@@ -34,7 +34,7 @@ func ParseIfMissing(name string) (m IfMissing, ok bool) {
 	return 0, false
 }
 
-// Operation is one entry of a payload of partial updates: an object with the id of a document and with what changes in it.
+// Operation is one entry of a payload of partial updates: an object with the id of a document and the changes to it.
 type Operation struct {
 	Filter    []byte // JSON as sent; nil: none. It aliases the line.
 	IfMissing IfMissing
@@ -67,9 +67,9 @@ type change struct {
 // codeOperation is the code of an operation that is malformed.
 const codeOperation = "invalid_document_operation"
 
-// Read reads the operation of a line, compact JSON as Convert writes it, for an index with a primary key. defaults is what happens to
-// documents that are missing if the operation does not say so. What o holds aliases the line. The error is an *apierr.Error:
-// invalid_document_operation, invalid_document_if_missing. The id is left to ExternalID.
+// Read reads the operation in a line of compact JSON, as Convert writes it, for an index with a primary key. defaults applies to
+// missing documents if the operation does not say what to do. The fields of o alias the line. The error is an *apierr.Error:
+// invalid_document_operation, invalid_document_if_missing. ExternalID checks the id.
 func (o *Operation) Read(line []byte, primaryKey string, defaults IfMissing) error {
 	o.Filter, o.IfMissing, o.changes = nil, defaults, o.changes[:0]
 	var values [verbs][]byte
@@ -171,8 +171,9 @@ func Create(dst, line []byte, primaryKey string) ([]byte, error) {
 // A Patcher applies operations to documents. Its memory is used again.
 type Patcher struct{ a, b []byte }
 
-// Apply returns what an operation makes of a compact document, or doc itself. The result is valid until the next call, which must not get
-// it as its document. The error is an *apierr.Error of code inapplicable_document_operation, or says that the document is damaged.
+// Apply returns the result of an operation on a compact document, or doc itself. The result is valid until the next call, which must
+// not get it as its document. The error is an *apierr.Error with the code inapplicable_document_operation, or says that the document
+// is damaged.
 func (p *Patcher) Apply(doc []byte, o *Operation) ([]byte, error) {
 	for i := range o.changes {
 		c := &o.changes[i]
@@ -194,7 +195,7 @@ type slot struct {
 	found bool
 	// The member, when it is found: doc[member:to] with its name, doc[from:to] its value.
 	member, from, to int
-	// Else where it goes: rest of the path, before the closing brace at end of an object that is the depth-th.
+	// Otherwise the place for it: the rest of the path, before the closing brace at end of an object at this depth.
 	rest  string
 	end   int
 	depth int
@@ -311,7 +312,7 @@ func appendNested(dst []byte, path string, value []byte) []byte {
 	return append(appendNested(append(dst, '{'), rest, value), '}')
 }
 
-// fits refuses a value that would be nested too deeply in an object of some depth.
+// fits refuses a value that would be nested too deeply in an object at some depth.
 func (c *change) fits(depth int) error {
 	if c.verb == increment {
 		return nil
@@ -389,7 +390,7 @@ func (c *change) changeList(dst, doc []byte, s *slot) ([]byte, error) {
 	return replace(dst, doc, s.from, s.to, is), nil
 }
 
-// list returns the array that a change makes of one, or of none; nil when it stays as it is.
+// list returns the array that results from a change of an array, or of a missing one. It is nil if the array does not change.
 func (c *change) list(was []byte) ([]byte, error) {
 	var have, named [][]byte
 	gather := func(into *[][]byte) func([]byte) error {

@@ -27,11 +27,12 @@ type outliner struct {
 	scratch      []byte
 }
 
-// Outline validates a JSON object in one pass. Its member list must be an array of objects of up to MaxHitDepth levels that each have the
-// named member once. Outline calls element for each object of the list, and each for all other members of the outer object, with unescaped
-// names. Both get text without insignificant white space, which stays valid with the object. If the object has white space, a second pass
-// repeats the calls for what stands before it. An error of either callback ends the pass and is returned. Other errors say where the object
-// is wrong. Outline owns the object from then on, and may read 8 bytes beyond its end. It returns the object without white space.
+// Outline validates a JSON object in one pass. Its member list must be an array of objects of up to MaxHitDepth levels that each have
+// the named member once. Outline calls element for each object of the list, and each for all other members of the outer object, with
+// unescaped names. Both get text without insignificant white space, which stays valid with the object. If the object has white space,
+// a second pass repeats the calls for the text before it. An error of either callback ends the pass and is returned. Other errors say
+// where the object is wrong. Outline owns the object from then on, and may read 8 bytes beyond its end. It returns the object without
+// white space.
 func Outline(object []byte, list, member string, each func(name, value []byte) error, element func(i int, e Element) error) ([]byte, error) {
 	object = bytes.TrimSpace(object)
 	o := outliner{list: list, member: member, each: each, element: element}
@@ -58,7 +59,7 @@ func Outline(object []byte, list, member string, each func(name, value []byte) e
 	return o.data[:i], nil
 }
 
-// longestName is the longest name whose escapes are decoded, in bytes. All names that callers know are shorter.
+// longestName is the maximum length in bytes of a name whose escapes are decoded. All names that callers know are shorter.
 const longestName = 256
 
 // name scans the name of a member at i and the colon after it. It returns the name, whether it is the wanted one, and where the value

@@ -88,8 +88,8 @@ func appendCanonicalNumber(dst, v []byte) []byte {
 	return jsontext.AppendFloat(dst, f)
 }
 
-// appendSum appends the sum of two JSON numbers. Integers of 64 bits are added exactly, all others as float64. ok is false when the sum of
-// integers has more than 64 bits, or that of others is infinite.
+// appendSum appends the sum of two JSON numbers. 64-bit integers are added exactly, all other numbers as float64. ok is false if the
+// sum of integers does not fit into 64 bits, or if the sum of other numbers is infinite.
 func appendSum(dst, a, b []byte) (sum []byte, ok bool) {
 	if IsInteger64(a) && IsInteger64(b) {
 		if x, err := strconv.ParseInt(string(a), 10, 64); err == nil {

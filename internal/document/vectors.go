@@ -16,7 +16,7 @@ const VectorsField = "_vectors"
 // Vectors returns the raw value of a document's field _vectors, or nil if it has none. The value aliases doc. A value that is not an
 // object is invalid_vectors_type.
 func Vectors(doc []byte) (value []byte, err error) {
-	// Few documents have the field. One whose names are escaped may hide it.
+	// Few documents have the field. Only a field whose name is escaped may be missed by this check.
 	if !bytes.Contains(doc, []byte(VectorsField)) && !bytes.Contains(doc, []byte(`\u`)) {
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func Vectors(doc []byte) (value []byte, err error) {
 	return nil, m.err
 }
 
-// VectorEntry is what a document says of one embedder: the value of a member of _vectors.
+// VectorEntry is what a document has for one embedder: the value of a member of _vectors.
 type VectorEntry struct {
 	Given      bool      // it brings embeddings, perhaps none: null and [] say that there are none
 	Regenerate bool      // they are made again when the document's text changes

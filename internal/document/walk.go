@@ -30,8 +30,8 @@ type Visitor interface {
 	// Field maps a full dotted path to a handle that the other calls get. A negative
 	// handle skips the member with all that is below it.
 	Field(path []byte) (handle int)
-	// Visit says that the path is visited once more in this document: each
-	// visit after the first moves the base of the positions. It comes before the value.
+	// Visit says that the path occurs once more in this document. Each visit after the first moves the base of the positions. It
+	// comes before the value.
 	Visit(field int)
 	// String, Number and Bool receive scalars. text is the unescaped text of a string, or a number in the form in which it is
 	// indexed: 64-bit integers with all digits, other numbers in shortest decimal form. indices are the array indices on the way from
@@ -44,7 +44,7 @@ type Visitor interface {
 	Empty(field int)
 }
 
-// KeyVisitor is a Visitor that tells a key with a dot from a path: {"a.b": 1} from {"a": {"b": 1}}.
+// KeyVisitor is a Visitor that distinguishes a key with a dot from a path: {"a.b": 1} from {"a": {"b": 1}}.
 type KeyVisitor interface {
 	Visitor
 	// DottedKey says that the whole path is one key of the document itself. It is called directly after Field.
@@ -58,7 +58,7 @@ type ObjectVisitor interface {
 	// arrays on the way from the document. Leave says that it ends before doc[at]. Both are called for empty objects, too.
 	Enter(field, at, arrays int)
 	Leave(field, at int)
-	// NullIn is called for each null, and EmptyIn for each "", [] and {}, wherever it stands: arrays is as in Enter.
+	// NullIn is called for each null, and EmptyIn for each "", [] and {}, at any depth. arrays is as in Enter.
 	NullIn(field, arrays int)
 	EmptyIn(field, arrays int)
 }
@@ -82,7 +82,7 @@ func Walk(doc []byte, v Visitor) error {
 	return err
 }
 
-// walker is one walk. The optional interfaces of the visitor are looked up once.
+// walker is one walk. It checks once which optional interfaces the visitor has.
 type walker struct {
 	b       []byte
 	v       Visitor
@@ -148,7 +148,7 @@ func (w *walker) object(i, depth int) (int, error) {
 	}
 }
 
-// member visits the value at b[i] of a member, whose path is w.path.
+// member visits the value at b[i] of a member. Its path is w.path.
 func (w *walker) member(field, i, depth int) (int, error) {
 	c := w.b[i]
 	if c != '{' && c != '[' {
@@ -173,7 +173,7 @@ func (w *walker) member(field, i, depth int) (int, error) {
 	return w.nested(field, i, depth+1)
 }
 
-// nested visits the members of the object at b[i], which stands at the path of a field; w.path has a dot at its end.
+// nested visits the members of the object at b[i], which is the value of a field. w.path has a dot at its end.
 func (w *walker) nested(field, i, depth int) (int, error) {
 	if w.objects == nil {
 		return w.object(i, depth)
@@ -198,7 +198,7 @@ func (w *walker) empty(field, i int) {
 	}
 }
 
-// array visits the elements of the array at b[i], which is not empty and stands at w.path.
+// array visits the elements of the non-empty array at b[i], whose path is w.path.
 func (w *walker) array(field, i, depth int) (int, error) {
 	b := w.b
 	if depth > MaxDepth {
@@ -299,7 +299,7 @@ func (w *walker) scalar(field, i int) (int, error) {
 	return end, nil
 }
 
-// largeString visits a string with escapes, given as it is written, whose text is too large for memory.
+// largeString visits a string with escapes, in its JSON form, whose text is too large for memory.
 func (w *walker) largeString(field int, escaped []byte, indices []int) error {
 	spool, err := w.place.Spool()
 	if err == nil {

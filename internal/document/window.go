@@ -31,7 +31,7 @@ type Holder interface {
 	Hold(bytes int) error
 }
 
-// Spooler is a writer of documents that has a place for the text of one that is too large for memory.
+// Spooler is a writer of documents with a place for the text of one that is too large for memory.
 type Spooler interface {
 	Spool() (*mapped.Spool, error)
 }
@@ -40,7 +40,7 @@ const (
 	// windowSize is where a window starts; it doubles while a document is larger.
 	windowSize = 64 << 10
 
-	// spoolBytes is how large a window may be in memory where there is a place for spools.
+	// spoolBytes is the maximum size of a window in memory if there is a place for spools.
 	spoolBytes = 1 << 20
 )
 
