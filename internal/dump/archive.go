@@ -17,8 +17,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// archive writes a gzipped tar. An entry whose size is not known before it is
-// written waits in a spool, in memory while it is small, in a file beyond.
+// archive writes a gzipped tar. An entry of unknown size is first written to a spool, in memory while it is small, and then in a
+// file.
 type archive struct {
 	ctx   context.Context
 	fs    vfs.FS
@@ -203,8 +203,8 @@ func (m *Maker) workspace() error {
 // partName is a file of the work directory that names the unfinished file outside of it.
 const partName = "part"
 
-// publish makes a file outside of the data directory: write writes it beside its place, under a name that the next
-// task removes should this one be interrupted, and it is renamed when it is whole and durable.
+// publish creates a file outside of the data directory. write writes it to a temporary name in the same directory, and it is renamed
+// once it is complete and durable. If this task is interrupted, the next one removes the temporary file.
 func (m *Maker) publish(name string, mode uint32, write func(vfs.File) error) (err error) {
 	fsys := m.o.FS
 	if err := vfs.MakeDir(fsys, path.Dir(name)); err != nil {

@@ -58,7 +58,7 @@ func formOf(c task.Content) *form {
 
 var null = json.RawMessage("null")
 
-// encodeDetails turns the details of the API into those of a dump; nil for none.
+// encodeDetails converts the details of the API to those of a dump, or nil if there are none.
 func encodeDetails(t *task.Task) (json.RawMessage, error) {
 	if t.Details == nil {
 		return nil, nil
@@ -119,8 +119,8 @@ func appendMember(b []byte, name string, value []byte) []byte {
 	return append(b, value...)
 }
 
-// decodeDetails turns the details of a dump into those of the API. It completes c where a dump has a part
-// of the content in the details only.
+// decodeDetails converts the details of a dump to those of the API. It completes c if a dump has a part of the content only in the
+// details.
 func decodeDetails(raw json.RawMessage, c task.Content) (json.RawMessage, task.Content, error) {
 	if u, ok := c.(task.UpdateSettings); ok {
 		// The content says the same, and here secrets are redacted.

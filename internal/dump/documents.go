@@ -15,8 +15,8 @@ func eachDocument(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) erro
 	return Documents(v, rows, func(_ int, _ segment.Row, doc []byte) error { return f(doc) })
 }
 
-// EachFitting calls f for the documents of a view among rows (nil: all) as an API takes them, which refuses vectors that do not fit their
-// embedder: documents come without those. It returns how many such documents there are. f keeps nothing of doc.
+// EachFitting calls f for the documents of a view among rows (nil: all) in a form that an API accepts. An API refuses vectors that do
+// not fit their embedder, so documents are passed without those. It returns the number of such documents. f must not retain doc.
 func EachFitting(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) error) (unfit int, err error) {
 	e := newEmbeddings(v)
 	e.fitting = true
@@ -75,7 +75,7 @@ func (e *embeddings) add(doc []byte, seg int, row segment.Row) ([]byte, error) {
 			e.members = append(e.members, ',')
 		}
 		e.members = append(jsontext.AppendQuoted(e.members, embedder.Name), ':')
-		// Which fragment made which vector has no place here: these vectors stay as they are.
+		// The format cannot store which fragment made which vector, so these vectors are not marked for regeneration.
 		e.members = document.AppendVectorEntry(e.members, has.Vectors, dimensions, has.Regenerate && has.Fragments == nil)
 	}
 	e.unfit += left

@@ -41,7 +41,7 @@ func (p Place) KeptChats() string { return path.Join(p.Kept, chatDir) }
 // FeaturesVersion is the format version of Place.Features, a sealed JSON object with a flag for each feature.
 const FeaturesVersion = 1
 
-// NetworkVersion is the format version of Place.Network, a sealed JSON object whose member network is what a dump has of it.
+// NetworkVersion is the format version of Place.Network, a sealed JSON object. Its member network is the network in a dump.
 const NetworkVersion = 1
 
 // KeptRules returns the directory of the kept search rules, one file each.

@@ -122,7 +122,7 @@ func (m *importer) apply() error {
 	return fmt.Errorf("it has version %q of the format, and this svc reads V4 to V6", meta.DumpVersion)
 }
 
-// applyV6 applies a dump of format V6. Entries that every such dump has tell a whole one from a part.
+// applyV6 applies a dump of format V6. It checks for entries that every complete dump has.
 func (m *importer) applyV6() error {
 	if m.in.lines[tasksName] == "" {
 		return errors.New("it has no tasks/queue.jsonl: it is only a part of a dump")

@@ -18,7 +18,7 @@ import (
 	"svc/internal/task"
 )
 
-// The names of a dump of version 4 or 5 that are not those of version 6.
+// The names in a dump of version 4 or 5 that differ from those of version 6.
 const (
 	v5TasksName    = "updates/data.jsonl"
 	v5PayloadsDir  = "updates/updates_files" // one file a payload, named by the content_uuid of its task
@@ -121,7 +121,7 @@ func (m *importer) listV5(first, last map[string]time.Time) ([]importedIndex, er
 	return list, nil
 }
 
-// knownRules drops ranking rules of old that there are no more.
+// knownRules drops old ranking rules that no longer exist.
 func (m *importer) knownRules(uid string, raw json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	var rules []string
@@ -200,7 +200,7 @@ func (m *importer) tasksV5() (first, last map[string]time.Time, err error) {
 	return first, last, err
 }
 
-// task gives a task, and the name of its payload; nil when there are no such tasks any more.
+// task returns a task and the name of its payload, or nil if such tasks no longer exist.
 func (l *taskV5) task() (*task.Task, string, error) {
 	name, inside, err := variant(l.Content)
 	if err != nil {

@@ -24,8 +24,8 @@ type importedIndex struct {
 	settings   []byte
 }
 
-// listV6 lists the indexes of the dump. A folder with documents and without metadata is an error: it would be
-// lost in silence.
+// listV6 lists the indexes of the dump. A folder with documents and without metadata is an error, because its documents would be lost
+// silently.
 func (m *importer) listV6() ([]importedIndex, error) {
 	var list []importedIndex
 	for _, name := range slices.Sorted(maps.Keys(m.in.small)) {
@@ -64,7 +64,7 @@ func (m *importer) listV6() ([]importedIndex, error) {
 	return list, nil
 }
 
-// Numbers of the changes of an import; those of the queue's batches are all higher.
+// Step numbers of the changes of an import. Those of the queue's batches are all higher.
 const (
 	settingsStep  = 1
 	documentsStep = 2

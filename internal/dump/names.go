@@ -26,7 +26,7 @@ const (
 	documentsName = "documents.jsonl"
 )
 
-// keeps reports whether svc keeps an entry for a part of it that it does not have yet.
+// keeps reports whether svc stores an entry for a feature that it does not have yet.
 func keeps(name string) bool {
 	return path.Dir(name) == rulesDir && strings.HasSuffix(name, ".json")
 }

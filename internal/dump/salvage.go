@@ -41,7 +41,7 @@ type SalvageOptions struct {
 	Mended  func(*apierr.Corruption) // is called with the places where one wrong bit was turned back
 }
 
-// Missing is something that a dump lacks because it cannot be read.
+// Missing is a part that a dump lacks because it is unreadable.
 type Missing struct {
 	Index     string // "": of none
 	What      string // "" when the damage says it
@@ -183,7 +183,7 @@ func (s *salvager) keys() error {
 	return s.data(keysName, all)
 }
 
-// tasks writes tasks, payloads and batches. A task whose documents are lost is left out.
+// tasks writes tasks, payloads and batches. It omits a task whose documents are lost.
 func (s *salvager) tasks() error {
 	q, err := task.Salvage(s.o.Place.Tasks)
 	if err != nil {
@@ -256,7 +256,7 @@ func (s *salvager) checkPayload(name string, sum uint64) error {
 	return nil
 }
 
-// indexes writes each index that the catalog names, or whose directory is found if the catalog is damaged.
+// indexes writes each index that the catalog names. If the catalog is damaged, it writes each index whose directory exists.
 func (s *salvager) indexes() error {
 	uids, lost, mended, err := index.SalvageCatalog(s.fs, s.o.Place.Indexes)
 	if err != nil {
@@ -282,7 +282,7 @@ func (s *salvager) indexes() error {
 	return nil
 }
 
-// index writes the settings and the documents of an index, as far as they can be read.
+// index writes the readable settings and documents of an index.
 func (s *salvager) index(x *index.Salvaged) error {
 	for _, damage := range x.Lost {
 		s.tell(&Missing{Index: x.UID, Damage: damage})

@@ -18,10 +18,10 @@ import (
 	"svc/internal/vfs"
 )
 
-// A snapshot is a gzipped tar of a data directory as it would be found after a stop: VERSION first, then the files
-// under their names. It is consistent because no batch ends while it is made, segments do not change, and the
-// segments that a compaction replaces meanwhile keep their files as long as the frozen views are held. Hard links
-// would do the same; views do it on any file system and leave nothing behind.
+// A snapshot is a gzipped tar of a data directory as it would be after a stop: VERSION first, then the files under their names. It is
+// consistent because no batch ends while it is made, segments do not change, and the segments that a compaction replaces meanwhile
+// keep their files as long as the frozen views are held. Hard links would have the same effect, but views work on any file system and
+// need no cleanup.
 
 // snapshotSteps are what the progress of a snapshot shows, in this order.
 var snapshotSteps = []string{
@@ -32,7 +32,7 @@ var snapshotSteps = []string{
 // snapshotMode is the mode of a finished snapshot, which is written once and contains secrets.
 const snapshotMode = 0o400
 
-// VersionFile is the first entry of a snapshot, and what makes a directory a data directory.
+// VersionFile is the first entry of a snapshot, and identifies a directory as a data directory.
 const VersionFile = "VERSION"
 
 // snapshot runs all waiting snapshot tasks: they are one snapshot.
@@ -83,7 +83,7 @@ func (w *snapshotWriter) step(i int) {
 	w.progress(0, index.Step{Name: snapshotSteps[i], Finished: i, Total: len(snapshotSteps)})
 }
 
-// write writes VERSION, the queue, payloads, indexes, keys and the sealed files, of one moment.
+// write writes VERSION, the queue, payloads, indexes, keys and the sealed files, all from one moment.
 func (w *snapshotWriter) write() error {
 	w.step(0)
 	frozen, err := w.m.o.Catalog.Freeze()
@@ -265,7 +265,7 @@ type SnapshotImportOptions struct {
 	FS    vfs.FS
 	Place Place // of a directory that holds nothing yet
 	File  string
-	// CheckVersion says whether the content of a VERSION is one that can be opened.
+	// CheckVersion checks whether a directory with this content of VERSION can be opened.
 	CheckVersion func([]byte) (format string, err error)
 	Index        index.Options // to look at the indexes with
 }

@@ -99,11 +99,11 @@ type content struct {
 	// inside returns the value under the name, without secrets if the task has finished and no longer needs them; nil: only the name
 	// is written.
 	inside func(t *task.Task) (any, error)
-	// decode reads what stands under the name; nil: another row of the same name does.
+	// decode reads the value under the name. nil: another row of the same name does.
 	decode func(inside json.RawMessage) (task.Content, error)
 }
 
-// contentKey tells types of content apart. One of them is of two kinds.
+// contentKey distinguishes types of content. One type has two kinds.
 type contentKey struct {
 	of   reflect.Type
 	kind task.Kind
@@ -253,7 +253,7 @@ func importOf(c task.AddDocuments) any {
 	return documentImport{primaryKey, method, c.Documents, c.MayCreate, c.SkipCreation}
 }
 
-// content is the opposite of importOf. The payload comes with an entry of its own.
+// content is the inverse of importOf. The payload has a separate entry.
 func (x documentImport) content() (task.Content, error) {
 	if x.Method != replaceDocuments && x.Method != updateDocuments {
 		return nil, fmt.Errorf("unknown method %q", x.Method)
@@ -373,7 +373,7 @@ func encodeSet(query string, uids []uint32) (any, error) {
 	return s, nil
 }
 
-// maxSet bounds the tasks that one cancelation or deletion names: a few bytes can stand for 2³² of them.
+// maxSet is the maximum number of tasks that one cancelation or deletion names. A few bytes can stand for 2³² of them.
 const maxSet = 10_000_000
 
 // decodeSet is the opposite of encodeSet. It does not trust the bitmap.
@@ -437,7 +437,7 @@ func decodeContent(name string, inside json.RawMessage) (task.Content, error) {
 	return r.decode(inside)
 }
 
-// decodeTopology reads what svc wrote; what another engine wrote is kept whole as the state.
+// decodeTopology reads the output of svc. It keeps the output of another engine unchanged as the state.
 func decodeTopology(inside json.RawMessage) (task.Content, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(inside, &members); err != nil {

@@ -18,8 +18,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Bounds of what an archive may hold. None of them is reached by a dump of real data; they stop an archive that was
-// made to fill memory or a disk.
+// Limits for the content of an archive. Dumps of real data do not reach them. They stop an archive that was made to fill memory or a
+// disk.
 const (
 	maxEntries   = 20_000_000
 	maxNameBytes = 1024
@@ -66,7 +66,7 @@ func openArchive(ctx context.Context, r io.Reader, visit func(name string, size 
 	return nil
 }
 
-// meter bounds what comes out of an archive, and ends with its context.
+// meter limits the output of an archive, and ends with its context.
 type meter struct {
 	ctx      context.Context
 	packed   *countingReader // nil: not compressed
@@ -81,7 +81,7 @@ type metered struct {
 	r io.Reader
 }
 
-// Read ends with the context, and refuses an archive that decompresses to far too much.
+// Read fails when the context ends, or if an archive decompresses to far too much.
 func (m *metered) Read(b []byte) (int, error) {
 	if m.ctx.Err() != nil {
 		return 0, context.Cause(m.ctx)
@@ -174,7 +174,7 @@ type payloadSink interface {
 	Discard()
 }
 
-// unpacker takes a dump apart as it streams in; entries may come in any order.
+// unpacker reads the entries of a dump as they stream in, in any order.
 type unpacker struct {
 	fs         vfs.FS
 	work       string

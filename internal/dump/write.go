@@ -207,7 +207,7 @@ func EncodeKeys(keys []*auth.Key) (json.RawMessage, error) {
 	return encode(lines)
 }
 
-// tasks writes tasks, the payloads of those that wait, and batches, all of one moment.
+// tasks writes tasks, the payloads of waiting tasks, and batches, all from one moment.
 func (w *dumpWriter) tasks() error {
 	w.step(3)
 	batches := &spool{fs: w.fs, name: path.Join(w.m.o.Place.Work, "batches")}
@@ -411,7 +411,7 @@ func (a *archive) chats(all map[string]*chat.Settings) error {
 	return nil
 }
 
-// rules adds the search rules to those that are kept because they have no effect here, and writes them.
+// rules writes the search rules. Their names must differ from those in kept, which have no effect here.
 func (a *archive) rules(kept map[string][]byte, rules [][]byte) error {
 	n := 0
 	for _, b := range rules {
