@@ -48,7 +48,7 @@ func (c *cache) get(key string) ([]float32, bool) {
 	return e.Value.(cached).vector, true
 }
 
-// put keeps a vector. Beyond the size, the one that was not used for the longest time goes.
+// put stores a vector. Beyond the size, it evicts the least recently used one.
 func (c *cache) put(key string, vector []float32) {
 	if key == "" {
 		return

@@ -17,11 +17,9 @@ type Input struct {
 	Fragment string // name of the indexing fragment; "" when the embedder has none
 }
 
-// Render makes the inputs of a document, a JSON object: one by the template,
-// or one for each fragment that can be rendered, by name. searchable says
-// whether a top-level field is searched. A template that does not fit the
-// document is an *apierr.Error invalid_document_fields; with
-// IgnoreTemplates it makes no input and no error. What ends work ends it, too.
+// Render makes the inputs of a document, a JSON object: one by the template, or one for each fragment that can be rendered, by name.
+// searchable says whether a top-level field is searched. A template that does not fit the document is an *apierr.Error
+// invalid_document_fields. With IgnoreTemplates it makes no input and no error. Errors that end work are returned, too.
 func (e *Embedder) Render(work template.Work, doc []byte, searchable func(name string) bool) ([]Input, error) {
 	h := e.indexing
 	if h == nil {
@@ -61,10 +59,9 @@ type InputsError struct {
 func (e *InputsError) Error() string { return e.Err.Error() }
 func (e *InputsError) Unwrap() error { return e.Err }
 
-// EmbedDocuments returns the vector of each input. Calls are made in groups
-// and side by side, and counted in stats (not nil). With IgnoreProviders the inputs of a
-// failed call have nil vectors; otherwise the first failure, an *apierr.Error in an *InputsError, ends it. Errors of a cancelled ctx are
-// as they are.
+// EmbedDocuments returns the vector of each input. It makes calls in groups and concurrently, and counts them in stats (not nil).
+// With IgnoreProviders, the inputs of a failed call have nil vectors. Otherwise the first failure, an *apierr.Error in an
+// *InputsError, ends it. Errors of a cancelled ctx are returned unchanged.
 func (e *Embedder) EmbedDocuments(ctx context.Context, inputs []Input, stats *Stats) ([][]float32, error) {
 	vectors := make([][]float32, len(inputs))
 	h := e.indexing

@@ -34,7 +34,7 @@ import (
 	"svc/internal/template"
 )
 
-// failure is the code of what keeps an embedder from embedding.
+// failure is the code of errors that keep an embedder from embedding.
 const failure apierr.Code = "vector_embedding_error"
 
 // Options are the options of a Pool.
@@ -73,7 +73,7 @@ func New(o Options) *Pool {
 	return p
 }
 
-// Close gives up connections and models. No embedder of the pool may be in use, or be used later.
+// Close releases connections and models. No embedder of the pool may be in use, or be used later.
 func (p *Pool) Close() error {
 	p.caller.client.CloseIdleConnections()
 	p.models.client.CloseIdleConnections()
@@ -143,7 +143,7 @@ type Embedder struct {
 // Dimensions is the length of its vectors.
 func (e *Embedder) Dimensions() int { return e.dimensions }
 
-// Generates reports whether it makes vectors of documents at all: those of the source userProvided only come with them.
+// Generates reports whether the embedder makes vectors of documents. With the source userProvided, vectors only come with documents.
 func (e *Embedder) Generates() bool { return e.indexing != nil }
 
 // Distribution returns how its similarities are shifted: as configured, or as is usual for

@@ -134,10 +134,10 @@ func (h *half) infer(ctx context.Context, stats *Stats) error {
 // probes are texts that the halves of a composite embedder must embed alike.
 var probes = []string{"test", "a brave dog", "This is a sample text. It is meant to compare similarity."}
 
-// maxDistance is how far apart, as (1 − cosine)/2, the two vectors of a probe may be.
+// maxDistance is the maximum distance, as (1 − cosine)/2, of the two vectors of a probe.
 const maxDistance = 0.01
 
-// compare checks that the halves of a composite embedder make vectors of one kind.
+// compare checks that the halves of a composite embedder make vectors of the same kind.
 func compare(ctx context.Context, a, b *half, stats *Stats) error {
 	if a.dimensions != b.dimensions {
 		return &callError{party: userFault, reason: fmt.Sprintf(

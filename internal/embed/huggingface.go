@@ -25,7 +25,7 @@ import (
 
 const (
 	hubURL = "https://huggingface.co"
-	// mainRevision is what the hub calls the revision of a model that none is asked of.
+	// mainRevision is the hub's name of the default revision of a model.
 	mainRevision = "main"
 
 	maxModelFile = 16 << 30         // bytes of a file from the hub
@@ -38,11 +38,10 @@ var (
 	revisionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 )
 
-// models loads the local models and gets those that are missing from the hub. A model stays in memory while
-// an embedder that used it is around.
+// models loads the local models and downloads missing ones from the hub. A model stays in memory as long as an embedder that used it
+// exists.
 //
-// A model lies in <directory>/<model>/<revision>, where it is put when it comes from the hub, or in
-// <directory>/<model>, where one may put it by hand.
+// A model is in <directory>/<model>/<revision>, where downloads go, or in <directory>/<model>, where users may put it.
 type models struct {
 	dir    string
 	hub    string

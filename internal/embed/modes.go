@@ -11,8 +11,7 @@ type FailureModes struct {
 	IgnoreProviders bool // a call that failed
 }
 
-// UnmarshalText reads the names of modes, with commas between them; blanks around names and
-// empty names do not matter.
+// UnmarshalText reads the names of modes, separated by commas. Blanks around names and empty names are ignored.
 func (m *FailureModes) UnmarshalText(text []byte) error {
 	read := FailureModes{}
 	for name := range strings.SplitSeq(string(text), ",") {

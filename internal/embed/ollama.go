@@ -23,7 +23,7 @@ type ollama struct {
 
 const defaultOllamaURL = "http://localhost:11434/api/embeddings"
 
-// openOllama prepares calls. The end of the URL tells which of two forms requests have.
+// openOllama prepares calls. The end of the URL decides which of two forms requests have.
 func (p *Pool) openOllama(cfg *settings.Embedder) (source, error) {
 	address := cfg.URL
 	if address == "" {

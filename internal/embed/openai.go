@@ -29,7 +29,7 @@ type openAI struct {
 	tail []byte
 }
 
-// openOpenAI prepares calls. The key of the command line goes only to hosts that it is for.
+// openOpenAI prepares calls. The key of the command line is sent only to hosts that it is for.
 func (p *Pool) openOpenAI(cfg *settings.Embedder) (source, error) {
 	address, key := cfg.URL, cfg.APIKey
 	if address == "" {
@@ -81,14 +81,13 @@ func (p *Pool) trusts(address string) bool {
 func (s openAI) local() bool { return false }
 func (s openAI) group() int  { return textsInCall }
 
-// embed sends texts together, and one by one after a refusal, because one that is too long spoils the call
-// for all.
+// embed sends texts together, and one by one after a refusal, because a text that is too long fails the whole call.
 func (s openAI) embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error) {
 	vectors, err := s.send(ctx, jsontext.AppendStrings(nil, inputs), len(inputs), stats)
 	if failed := new(callError); !errors.As(err, &failed) || failed.status != 400 {
 		return vectors, err
 	}
-	// A text may be too long. Alone, each shows whether it is, and spoils no other.
+	// A text may be too long. One by one, only the calls with such a text fail.
 	vectors = nil
 	for _, text := range inputs {
 		input := jsontext.AppendStrings(nil, []string{text})

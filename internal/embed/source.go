@@ -8,8 +8,8 @@ import (
 	"svc/internal/settings"
 )
 
-// generator is what the package knows of a source of embeddings: a row of generators. The source itself stands in a file of its own. The
-// package settings has a row for it, too.
+// generator describes a source of embeddings: a row of generators. The code of the source is in its own file. The package settings
+// has a row for it, too.
 type generator struct {
 	open func(p *Pool, cfg *settings.Embedder) (source, error) // cfg is complete
 
@@ -32,12 +32,12 @@ type source interface {
 	group() int
 	// local reports whether embed computes here, instead of waiting for others.
 	local() bool
-	// embed returns the vectors of inputs, between 1 and group of them: texts, or JSON values where the embedder
-	// has fragments. The error is a *callError, or that of ctx if it was cancelled.
+	// embed returns the vectors of at least one and at most group inputs: texts, or JSON values if the embedder has fragments. The
+	// error is a *callError, or that of ctx if it was cancelled.
 	embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error)
 }
 
-// textsInCall is how many inputs a call carries where the provider takes several.
+// textsInCall is how many inputs a call has if the provider accepts several.
 const textsInCall = 10
 
 // badAnswer returns the error of a response that could be read but does not fit the request. A retry would not change it.

@@ -10,12 +10,12 @@ import (
 
 var calls, failedCalls atomic.Uint64
 
-// Calls returns the calls that the process has made to providers, of documents and of queries, and those of them that failed.
+// Calls returns the number of calls of the process to providers, for documents and for queries, and how many of them failed.
 func Calls() (total, failed uint64) { return calls.Load(), failedCalls.Load() }
 
-// patience: calls are retried this long before they are reported. slowAfter: work that has waited this long for providers in total no
-// longer delays other indexes. svc cannot tell a slow provider from one that never answers, and a slow one must not change the order of
-// tasks, which clients rely on. (Variables, so that tests can lower them.)
+// patience: calls are retried this long before they are reported. slowAfter: after waiting this long for providers in total, work no
+// longer delays other indexes. svc cannot distinguish a slow provider from one that never answers, and a slow one must not change the
+// order of tasks, which clients rely on. (Variables, so that tests can lower them.)
 var (
 	patience  = time.Second
 	slowAfter = 10 * time.Second
