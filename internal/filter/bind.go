@@ -26,16 +26,16 @@ type Env struct {
 	Foreign     func(uid string) (*Foreign, error)
 	ForeignKeys []settings.ForeignKey // of the index
 
-	// Shard finds the documents of a shard, by segment; it returns nil for a shard that there is not. The bitmaps are shared. nil: there
-	// are no shards.
+	// Shard finds the documents of a shard, by segment. It returns nil for an unknown shard. The bitmaps are shared. nil: there are
+	// no shards.
 	Shard func(name string) func(segment.Live) *roaring.Bitmap
 
 	// Parted: other instances may hold documents of the index, too, so a field that no document here has may exist there. Then != on it
 	// matches every document; otherwise it matches none. It counts as set if the filter has a condition on shards.
 	Parted bool
 
-	// Stop is asked, between the parts of the filters that Bind itself evaluates, whether they are not wanted any more. It may be nil, and
-	// is not used after Bind.
+	// Stop is called between the parts of the filters that Bind itself evaluates, to cancel them. It may be nil, and is not used
+	// after Bind.
 	Stop Stop
 
 	strays   bool                         // a condition will bind differently once a document has its field
@@ -56,7 +56,7 @@ type Bound struct {
 	key  []byte // tells it from all others of the index; nil: what it finds is not kept
 }
 
-// Bind checks that every attribute may be filtered so. A nil filter binds to one that all rows match.
+// Bind checks that every attribute may be filtered in this way. A nil filter binds to one that all rows match.
 func (e *Expr) Bind(env Env) (*Bound, error) {
 	if e == nil {
 		return &Bound{}, nil
@@ -174,8 +174,7 @@ func (m shardMatch) size(s source) int {
 	return n
 }
 
-// bindCondition binds a condition on an attribute. An attribute that no document has ever had matches
-// nothing, which is no error.
+// bindCondition binds a condition on an attribute. An attribute that no document has ever had matches nothing. This is not an error.
 func (env *Env) bindCondition(c *condition) (bound, error) {
 	if c.attr == shardAttr {
 		return env.bindShards(c)
@@ -265,7 +264,7 @@ type rangeMatch struct {
 	before   bool   // the upper bound is exclusive
 }
 
-// newRangeMatch parses the bounds of a range. A range whose bounds are not all numbers compares texts only.
+// newRangeMatch parses the bounds of a range. Unless all bounds are numbers, the range compares texts only.
 func newRangeMatch(id segment.FieldID, c *condition) rangeMatch {
 	m := rangeMatch{id: id, numeric: true, after: c.op == greater, before: c.op == less}
 	lower, upper := "", ""

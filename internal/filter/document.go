@@ -12,7 +12,7 @@ import (
 	"svc/internal/text"
 )
 
-// Matcher is a filter that is asked of one document after the other, which no segment has yet. It is not for several goroutines.
+// Matcher is a filter for single documents that are not in a segment yet. It is not safe for concurrent use.
 type Matcher struct {
 	root   test
 	slots  map[string]int // of the paths in conditions, in values
@@ -48,8 +48,8 @@ type fieldValues struct {
 	objects [][]byte
 }
 
-// Matcher checks a filter as Bind does and returns it for documents. where reads the places of one. Conditions on vectors, shards and
-// foreign documents are refused: they are not about the document alone.
+// Matcher checks a filter as Bind does and returns it for documents. where reads the places of a document. Conditions on vectors,
+// shards and foreign documents are refused, because the document alone does not decide them.
 func (e *Expr) Matcher(env Env, where func(doc []byte) Where) (*Matcher, error) {
 	if err := e.Check(Features{Contains: env.Contains, Foreign: true, Vectors: true, Shards: true}); err != nil {
 		return nil, err

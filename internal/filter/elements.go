@@ -16,7 +16,7 @@ import (
 // scope is what braces enclose.
 type scope struct{ path string }
 
-// undeclared is the error of an attribute of elements that are not kept.
+// undeclared is the error for an attribute of elements that the index does not store.
 func undeclared(code apierr.Code, at position, path, attribute string) error {
 	return apierr.New(code, "%s: The objects at `%s` cannot be filtered one by one: add a rule like "+
 		`{"attributePatterns": ["%s"], "features": {"elements": true}}`+" to filterableAttributes of the index.", at, path, attribute)
@@ -121,7 +121,7 @@ func (m innerMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 
 func (m innerMatch) size(s source) int { return m.kid.size(s) }
 
-// deepMatch is a condition on a path that leads through further objects. direct: no array may stand on the way.
+// deepMatch is a condition on a path that leads through further objects. direct: there may be no array on the path.
 type deepMatch struct {
 	bound
 	direct bool
@@ -168,7 +168,7 @@ type BoundElements struct {
 // Strays reports whether other objects will pass once a document has a field that none has yet.
 func (b *BoundElements) Strays() bool { return b.strays }
 
-// Bind checks that the objects are elements, and that each attribute may be filtered so.
+// Bind checks that the objects are elements, and that each attribute may be filtered in this way.
 func (e *Elements) Bind(env Env) (*BoundElements, error) {
 	whole := &Expr{root: e.node}
 	if err := whole.Check(Features{Contains: env.Contains}); err != nil {

@@ -54,7 +54,7 @@ func newEqualMatch(id segment.FieldID, values []string) equalMatch {
 	return m
 }
 
-// headKey is a key with its first bytes behind what all keys begin with: most comparisons need no more.
+// headKey is a key with the first bytes after the prefix that all keys share. Most comparisons need only these bytes.
 type headKey struct {
 	head uint64
 	key  []byte

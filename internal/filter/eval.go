@@ -78,7 +78,7 @@ type bound interface {
 	// caller owns the result; the candidates are not modified.
 	rows(s source, among *roaring.Bitmap) *roaring.Bitmap
 
-	// size guesses how many rows match, so that those with few are asked first.
+	// size estimates how many rows match, so that conditions with few rows are evaluated first.
 	size(s source) int
 }
 
@@ -327,14 +327,14 @@ func (m rangeMatch) size(s source) int {
 	return spanSize(s, c, m.numbers(c), m.strings(c))
 }
 
-// lookedUp is of how many rows of a segment one may be a candidate for the values of candidates to be looked up rather than the rows of
-// values: these are marked one by one, or come from marks that are kept.
+// lookedUp: if at most one in this many rows of a segment is a candidate, the values of the candidates are looked up. Otherwise the
+// rows of the values are used: they are marked one by one, or come from cached marks.
 const lookedUp = 8
 
 // elementsLookedUp is lookedUp for elements. A row may have several, and those that are found are marked anyway, to find their rows.
 const elementsLookedUp = 16
 
-// unmarkedLookedUp is lookedUp for elements of whose numbers no marks are cached: a row may have several.
+// unmarkedLookedUp is lookedUp for elements without cached marks of their numbers. A row may have several elements.
 const unmarkedLookedUp = 3
 
 // spanRows returns the candidates with a value in either span. With few

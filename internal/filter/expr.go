@@ -13,7 +13,7 @@ type Expr struct {
 	code apierr.Code // of what FromJSON leaves to Check; "" where that is refused already
 }
 
-// node is one of *junction, *not, *condition, *radius, *box, *polygon, *vectors, *foreign and *elements.
+// node is a *junction, *not, *condition, *radius, *box, *polygon, *vectors, *foreign or *elements.
 type node interface{}
 
 // junction joins at least two nodes. None of them is a junction of the same kind.
@@ -41,7 +41,7 @@ type radius struct {
 	resolution float64 // corners of the polygon that stands for the circle where shapes are tested; 0: not given
 }
 
-// box keeps what lies in a box of latitudes and longitudes. It crosses the antimeridian when its left is east of its right.
+// box matches points in a box of latitudes and longitudes. It crosses the antimeridian if its left edge is east of its right edge.
 type box struct {
 	at                   position
 	topRight, bottomLeft point
@@ -86,7 +86,8 @@ type foreign struct {
 	kid   node
 }
 
-// elements keeps documents in which one of the objects at a path passes a filter by itself. Attributes in the filter are full paths.
+// elements matches documents in which one of the objects at a path passes a filter by itself. Attributes in the filter are full
+// paths.
 type elements struct {
 	at   position
 	path string
@@ -118,7 +119,7 @@ var opNames = [...]string{
 
 func (o op) String() string { return opNames[o] }
 
-// shardAttr is the pseudo-attribute that tells in which shard a document is.
+// shardAttr is the pseudo-attribute for the shard of a document.
 const shardAttr = "_shard"
 
 // InShard keeps the documents of a shard.
@@ -255,5 +256,5 @@ func isReserved(word string) bool { return slices.Contains(reserved, word) }
 var reserved = []string{"AND", "OR", "NOT", "IN", "TO", "EXISTS", "IS", "NULL", "EMPTY", "CONTAINS", "STARTS", "WITH",
 	"_geoRadius", "_geoBoundingBox", "_geoPolygon", "_foreign"}
 
-// geoNames are names that stand for points and distances elsewhere in the API, and cannot be filtered on.
+// geoNames are names that stand for points and distances elsewhere in the API. They cannot be filtered on.
 var geoNames = []string{"_geo", "_geoDistance", "_geoPoint"}

@@ -12,7 +12,7 @@ import (
 	"svc/segment"
 )
 
-// maxForeign is how many documents of one foreign index all _foreign parts of a filter may select.
+// maxForeign is the maximum number of documents of one foreign index that all _foreign parts of a filter may select together.
 const maxForeign = 1000
 
 // Foreign is an index that a foreign key leads to. It is used during Bind only.
@@ -83,7 +83,7 @@ func (f *foreign) test(ids []string) *condition {
 // MostForeign is how many ids find has to return to Resolve: one more than a filter may select, so that Resolve can refuse it.
 const MostForeign = maxForeign + 1
 
-// HasForeign reports whether a filter, which may be nil, has a part that asks a foreign index.
+// HasForeign reports whether a filter, which may be nil, has a part that filters a foreign index.
 func (e *Expr) HasForeign() bool {
 	if e == nil {
 		return false

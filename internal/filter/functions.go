@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Below are the functions of the language: those of places, _foreign and _vectors.
+// The functions of the language: those of places, _foreign and _vectors.
 
 // latLng reads a latitude, a comma and a longitude. Whether there is such a place on the globe is a question for Bind.
 func (p *parser) latLng() (pt point, err error) {
@@ -114,8 +114,7 @@ func (p *parser) geoPolygon() (node, error) {
 	return g, p.symbol(")")
 }
 
-// foreignKey parses _foreign. Its inner filter is one of the other index, so the prefix of surrounding braces
-// does not apply.
+// foreignKey parses _foreign. Its inner filter applies to the other index, so the prefix of surrounding braces does not apply.
 func (p *parser) foreignKey() (node, error) {
 	f := &foreign{at: p.tok.at}
 	if p.foreign {

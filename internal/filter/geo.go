@@ -11,7 +11,7 @@ import (
 	"svc/segment"
 )
 
-// defaultCorners is how many corners the polygon has that stands for the circle of _geoRadius, where shapes are tested.
+// defaultCorners is the number of corners of the polygon that stands for the circle of _geoRadius when shapes are tested.
 const defaultCorners = 125
 
 // geoMatch tests the position of a document: its point in _geo and its shape in _geojson, as far as they are filterable.

@@ -37,7 +37,7 @@ func FromJSON(body []byte, code apierr.Code) (*Expr, error) {
 	return &Expr{n, code}, nil
 }
 
-// fromTree reads a filter from JSON that was decoded: a string, or an array whose entries must all hold.
+// fromTree reads a filter from decoded JSON: a string, or an array whose entries must all match.
 func fromTree(tree any) (node, error) {
 	switch t := tree.(type) {
 	case nil:

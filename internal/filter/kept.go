@@ -73,7 +73,7 @@ func (k *keptRows) without(deleted *roaring.Bitmap) *keptRows {
 	return n
 }
 
-// size is what the cache charges. A bitmap of deletions counts, because it may be the last reference to it.
+// size is the size that the cache charges. A bitmap of deletions counts, because this may be the last reference to it.
 func (k *keptRows) size() int {
 	n := k.bytes + 64
 	if k.deleted != nil { // it outlives the view that it is from
@@ -85,7 +85,7 @@ func (k *keptRows) size() int {
 	return n
 }
 
-// all returns the rows that match, deleted or not, which are shared, and how they are kept; nil: they are not.
+// all returns the matching rows, including deleted ones, which are shared, and their cache entry, or nil if they are not cached.
 func (b *Bound) all(s source) (*keptRows, *roaring.Bitmap) {
 	if b.key == nil || s.scope == nil {
 		return nil, b.root.rows(s, nil)
@@ -93,7 +93,7 @@ func (b *Bound) all(s source) (*keptRows, *roaring.Bitmap) {
 	return keep(b.root, s, b.key)
 }
 
-// keep returns the rows of a part of a filter, which it keeps under a key that is asked for again.
+// keep returns the rows of a part of a filter. It caches them when the key is requested repeatedly.
 func keep(b bound, s source, key []byte) (*keptRows, *roaring.Bitmap) {
 	if k, ok := filterRows.Get(s.scope, key); ok {
 		return k, k.all
@@ -104,7 +104,7 @@ func keep(b bound, s source, key []byte) (*keptRows, *roaring.Bitmap) {
 	return evaluate(b, s, key)
 }
 
-// evaluate is keep where it is known that nothing is kept yet, and is to be.
+// evaluate is keep for rows that are not cached yet and have to be.
 func evaluate(b bound, s source, key []byte) (*keptRows, *roaring.Bitmap) {
 	rows := b.rows(s, nil)
 	if s.stop.stops() {
@@ -123,11 +123,11 @@ func newKeptRows(s source, key []byte, rows *roaring.Bitmap) *keptRows {
 	return k
 }
 
-// Key tells what the filter finds in a segment, deleted or not, from what all others of the index find; nil: that depends on more than
-// the segment.
+// Key identifies, among all filters of the index, the rows that the filter finds in a segment, including deleted ones. It is nil if
+// they depend on more than the segment.
 func (b *Bound) Key() []byte { return b.key }
 
-// keptPart is a part of a filter that is kept, where the rest of it cannot be: a shard, say, whose documents the network deals out.
+// keptPart is a cached part of a filter whose other parts cannot be cached, such as a shard, whose documents the network assigns.
 type keptPart struct {
 	bound
 	key []byte
@@ -165,8 +165,8 @@ func keepParts(n node, root bound) bound {
 	return append(others, keptPart{kept, key})
 }
 
-// key tells a filter from all others of the index. Fields have their numbers for ever, and what a condition finds in a segment
-// depends on nothing else. nil: it depends on other things, too.
+// key identifies a filter among all others of the index. Fields never change their numbers, and the rows of a condition in a segment
+// depend on nothing else. It is nil if they depend on more.
 func (e *Expr) key() []byte {
 	if !lasting(e.root) {
 		return nil

@@ -43,7 +43,7 @@ type lexer struct {
 
 func newLexer(src string) *lexer { return &lexer{src: src, at: position{1, 1}} }
 
-// place returns the position of an offset. Offsets are asked in ascending order, so that counting is linear.
+// place returns the position of an offset. Call it with ascending offsets, so that counting is linear.
 func (l *lexer) place(offset int) position {
 	for _, r := range l.src[l.done:offset] {
 		if r == '\n' {
@@ -111,7 +111,7 @@ func (l *lexer) next() token {
 	return t
 }
 
-// isWordRune reports whether r may stand in a word without quotes.
+// isWordRune reports whether a word without quotes may contain r.
 func isWordRune(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:
@@ -122,9 +122,9 @@ func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)
 }
 
-// unquote reads a quoted string at the start of s, and returns its text and how many bytes it took: 0 when it
-// is not closed. A backslash makes \n, \r and \t what they are elsewhere and takes the meaning from a quote or
-// backslash; before anything else it stands for itself.
+// unquote reads a quoted string at the start of s, and returns its text and its size in bytes, or 0 if it is not closed. A backslash
+// before n, r or t makes the usual control character, and a backslash before a quote or backslash escapes it. Before anything else, a
+// backslash is a backslash.
 func unquote(s string) (string, int) {
 	quote := s[0]
 	if i := strings.IndexByte(s[1:], quote); i >= 0 && strings.IndexByte(s[1:1+i], '\\') < 0 {

@@ -17,7 +17,7 @@ var rowsOfElements = resultcache.NewKind[*segment.ElementRows]("rows of elements
 // markedFrom: conditions use a bit set of elements if at least one in so many may match. (A variable, so that tests can change it.)
 var markedFrom = 256
 
-// marker is a condition in braces that can set a bit for each element that matches. The bits become rows at the end. A set of elements
+// marker is a condition in braces that can set a bit for each matching element. The bits become rows at the end. Sets of elements
 // would be written by each condition, and read again by the next one.
 type marker interface {
 	bound
@@ -35,7 +35,7 @@ func marks(b bound) bool {
 	return ok && m.marks()
 }
 
-// markedRows returns the rows of the elements in a scope (nil: all) that match; false: their bits are not to be used.
+// markedRows returns the rows of the matching elements in a scope (nil: all). It returns false if the bits should not be used.
 func markedRows(s source, e *segment.Elements, b bound, in *roaring.Bitmap) (*roaring.Bitmap, bool) {
 	words := (e.Len() + 63) / 64
 	if s.scope == nil || !marks(b) || in != nil && int(in.DenseSize()) > words || b.size(s.in(e)) < e.Len()/markedFrom {
@@ -146,8 +146,8 @@ func rowsOf(s source, e *segment.Elements, elements *roaring.Bitmap) *roaring.Bi
 // (A variable, so that tests can change it.)
 var movedTogether = 48
 
-// markRows sets the bits of the rows of marked elements. If many are marked, it uses segment.ElementRows, which are made and cached from
-// the second such call on.
+// markRows sets the bits of the rows of marked elements. If many are marked, it uses segment.ElementRows, which are made and cached
+// from the second such call on.
 func markRows(s source, e *segment.Elements, rows, elements []uint64) {
 	n, least := 0, e.Len()/movedTogether
 	for i := 0; i < len(elements) && n < least; i++ {

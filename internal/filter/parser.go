@@ -15,7 +15,7 @@ const (
 	// maxConditions is how many conditions a filter may have. The values of IN do not count.
 	maxConditions = 10000
 
-	// maxPath is how long, in bytes, a path before braces may be. Each condition inside has a copy.
+	// maxPath is the maximum length in bytes of a path before braces. Each condition inside has a copy.
 	maxPath = 2048
 )
 
@@ -45,7 +45,7 @@ func Parse(src string) (*Expr, error) {
 	return &Expr{root: n}, nil
 }
 
-// parse parses an expression that stands at a depth already. A blank one gives nil.
+// parse parses an expression that is nested depth levels deep. A blank one gives nil.
 func parse(src string, depth int) (node, error) {
 	if len(src) > maxBytes {
 		return nil, fail(position{1, 1}, "The filter has %d bytes, but may have at most %d. Split it into several requests.", len(src), maxBytes)

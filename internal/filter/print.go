@@ -13,7 +13,7 @@ func (e *Expr) String() string {
 	return string(print(nil, e.root, ""))
 }
 
-// print appends a node. prefix is what the attributes in it begin with and stands outside.
+// print appends a node. prefix is the path before the braces around the node, which is not printed.
 func print(b []byte, n node, prefix string) []byte {
 	switch n := n.(type) {
 	case *junction:
@@ -72,7 +72,7 @@ func print(b []byte, n node, prefix string) []byte {
 	return b
 }
 
-// printInside prints a node where only a condition may stand bare.
+// printInside prints a node, with parentheses unless it is a condition.
 func printInside(b []byte, n node, prefix string) []byte {
 	if _, ok := n.(*junction); ok {
 		return append(print(append(b, '('), n, prefix), ')')

@@ -22,13 +22,13 @@ const (
 	maxElementSliceBytes = 4 * maxSliceBytes
 )
 
-// Bits of slices are cached under a field, the number of the slice, and 1 for those of elements.
+// Bits of slices are cached by field, number of the slice, and 1 for those of elements.
 var (
 	slicesOfRows = resultcache.NewKind[[]uint64]("rows or elements of a slice of the numbers")
 	slicesFrom   = resultcache.NewKind[[]uint64]("rows or elements of a slice and of all behind it")
 )
 
-// slicedFrom is from how many rows on a range is put together of slices. (A variable, so that tests can lower it.)
+// slicedFrom is the number of rows from which a range is assembled from slices. (A variable, so that tests can lower it.)
 var slicedFrom = 1 << 12
 
 // sliced reports whether slices are cached for the numbers of this source.
@@ -115,7 +115,7 @@ func limitOf(c *segment.Column, k, all int) int {
 	return c.NumberFrom(k * all / sliceCount)
 }
 
-// bitsFrom returns the bits of what has a number in a slice or in one behind it; shared.
+// bitsFrom returns the bits of rows or elements with a number in a slice or a later one. They are shared.
 func bitsFrom(s source, id segment.FieldID, c *segment.Column, k, all int) []uint64 {
 	return sliceBits(s, slicesFrom, id, k, func(bits []uint64) {
 		to := c.Numbers()

@@ -16,8 +16,8 @@ type Bounds struct {
 	Depth int // of nested AND, OR and NOT
 }
 
-// Way is one way to satisfy a filter: tests that all have to pass. Tests that Ways does not know (CONTAINS, geometry, vectors, foreign
-// documents) are left out.
+// Way is one way to satisfy a filter: tests that all have to pass. Tests that Ways does not support (CONTAINS, geometry, vectors,
+// foreign documents) are omitted.
 type Way []*Test
 
 // Test is a condition on one attribute.
@@ -87,7 +87,7 @@ func (s *valueSpan) has(v *Value) bool {
 	return v.Text != "" && !s.belowText(v.Text) && !s.aboveText(v.Text)
 }
 
-// belowNumber reports whether x lies before the numbers of the span, aboveNumber whether it lies behind them.
+// belowNumber reports whether x is below the numbers of the span, aboveNumber whether it is above them.
 func (s *valueSpan) belowNumber(x numeric.Value) bool {
 	return s.low != nil && (x.Compare(*s.low) < 0 || s.after && x == *s.low)
 }
@@ -104,7 +104,7 @@ func (s *valueSpan) aboveText(x string) bool {
 	return s.hasTo && (x > s.to || s.before && x == s.to)
 }
 
-// Keys returns the keys of the only values that pass, nil when others do, too.
+// Keys returns the keys of all values that pass, or nil if other values pass, too.
 func (t *Test) Keys() []string {
 	if (t.op == equal || t.op == in) && !t.contrary || t.op == notEqual && t.contrary {
 		return t.keys
