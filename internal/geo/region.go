@@ -17,7 +17,7 @@ func Distance(lat1, lng1, lat2, lng2 float64) float64 {
 	return 2 * EarthMeters * math.Asin(math.Sqrt(min(h, 1)))
 }
 
-// InBox reports whether a point lies in a box, edges included. left > right means that the box crosses the antimeridian.
+// InBox reports whether a point is in a box, including its edges. If left > right, the box crosses the antimeridian.
 func InBox(lat, lng, top, left, bottom, right float64) bool {
 	if lat < bottom || lat > top {
 		return false
@@ -31,9 +31,9 @@ func InBox(lat, lng, top, left, bottom, right float64) bool {
 // LngLat is a place in degrees.
 type LngLat struct{ Lng, Lat float64 }
 
-// Region is what shapes are tested against: the inside of rings by the even-odd rule, and the rings
-// themselves. As in GeoJSON (RFC 7946, 3.1.1), an edge is straight in the plane of longitude and latitude. Longitudes
-// may run beyond ±180, so that a region across the antimeridian is in one piece. Immutable.
+// Region is the region that shapes are tested against: the inside of rings by the even-odd rule, and the rings themselves. As in
+// GeoJSON (RFC 7946, 3.1.1), an edge is straight in the plane of longitude and latitude. Longitudes may go beyond ±180, so that a
+// region across the antimeridian is in one piece. It is immutable.
 type Region struct {
 	rings  [][]LngLat // the last position of each is joined with its first
 	bounds Box        // of the rings
@@ -81,7 +81,7 @@ func newRegion(rings ...[]LngLat) *Region { return &Region{rings, BoxOf(rings)} 
 // PolygonRegion is the polygon with these corners, which it keeps.
 func PolygonRegion(corners []LngLat) *Region { return newRegion(corners) }
 
-// BoxRegion is a box with its edges; left > right means that it crosses the antimeridian.
+// BoxRegion is a box with its edges. If left > right, it crosses the antimeridian.
 func BoxRegion(top, left, bottom, right float64) *Region {
 	if left > right {
 		right += 360
@@ -93,7 +93,7 @@ func rectangle(left, bottom, right, top float64) []LngLat {
 	return []LngLat{{left, bottom}, {right, bottom}, {right, top}, {left, top}}
 }
 
-// CircleRegion is the polygon whose corners lie at meters from a place, at equal angles, the first in the north.
+// CircleRegion is the polygon whose corners are at a distance in meters from a place, at equal angles, the first one in the north.
 func CircleRegion(lat, lng, meters float64, corners int) *Region {
 	angle := meters / EarthMeters
 	if angle >= math.Pi {
@@ -158,7 +158,7 @@ func (r *Region) Shifted(degrees float64) *Region {
 
 // Meets reports whether a part of a shape and the region have a place in common.
 func (r *Region) Meets(kind ShapeKind, rings [][]LngLat) bool {
-	// Where no edges cross, each ring lies wholly inside or wholly outside: one position tells.
+	// If no edges cross, each ring is completely inside or completely outside, so one position decides.
 	for _, ring := range rings {
 		if len(ring) > 0 && contains(r.rings, ring[0]) {
 			return true
@@ -199,7 +199,7 @@ func (e edge) bounds() Box {
 	return Box{min(e.a.Lng, e.b.Lng), min(e.a.Lat, e.b.Lat), max(e.a.Lng, e.b.Lng), max(e.a.Lat, e.b.Lat)}
 }
 
-// edgesIn returns the edges of the region whose boxes meet b, few where shapes are small.
+// edgesIn returns the edges of the region whose boxes meet b. For small shapes, they are few.
 func (r *Region) edgesIn(b Box) []edge {
 	var near []edge
 	for _, ring := range r.rings {
