@@ -21,7 +21,8 @@ import (
 const proposalVersion = 1 // the newest
 
 const (
-	// maxInlineFile is the largest file that travels in the log, and maxInline bounds those of one change: more is sent as files.
+	// maxInlineFile is the largest file that the log can contain. maxInline is the limit for all such files of one change: further
+	// ones are sent as files.
 	maxInlineFile = commit.SmallFile
 	maxInline     = 128 << 10
 	// maxData is the most that the data of a change may have in the log: raft slows down with large entries. More becomes a file.

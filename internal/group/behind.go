@@ -5,8 +5,8 @@ import "time"
 // toldTime is how long a started voter waits to hear from a leader, or retries a failing change, before it serves its present data.
 const toldTime = 10 * time.Second
 
-// Behind reports whether this voter was started and has not caught up with the group, so that clients should use another member. It returns
-// false after toldTime without a leader, or after a change has failed for toldTime.
+// Behind reports whether this voter was started and has not caught up with the group, so that clients should use another member. It
+// returns false if there has been no leader, or a change has been failing, for toldTime.
 func (v *Voter) Behind() bool {
 	if _, known := v.Staleness(); known {
 		return false

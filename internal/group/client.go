@@ -29,7 +29,7 @@ var (
 	errSum     = errors.New("a file differs from what the writer reports") // as above, after another try
 )
 
-// awayError is the error of a writer that could not be asked. It may answer later.
+// awayError is the error of a writer that could not be reached. It may answer later.
 type awayError struct {
 	err    error
 	status int // of the answer; 0: there was none
@@ -78,7 +78,7 @@ func (c *client) address() string {
 	return c.addr[0]
 }
 
-// toldPause is how long a leader that members name is not tried again at once after it could not be reached.
+// toldPause is how long a leader that members name is not retried at once after it could not be reached.
 const toldPause = time.Second
 
 // next switches to another address after the last one did not answer as the writer: to that of the leader which it named, or to the
@@ -101,7 +101,8 @@ func (c *client) next() (told bool) {
 // maxAddresses is how many addresses learned from other members a client keeps.
 const maxAddresses = 16
 
-// learn has the address of a leader tried first, which a voter tells. If that one has just failed, the voter may not know it yet.
+// learn makes the address of a leader, which a voter names, the first to try. It ignores an address that has just failed, because the
+// voter may not know that yet.
 func (c *client) learn(addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +160,7 @@ func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, 
 	return &bounded{conn}, nil
 }
 
-// bounded is a connection each of whose reads and writes has a deadline.
+// bounded is a connection that sets a deadline for each read and write.
 type bounded struct{ net.Conn }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -208,13 +209,13 @@ func (c *client) do(ctx context.Context, method, path string, q url.Values) (*ht
 	return nil, nil, err
 }
 
-// watched puts the end of a request off while its answer comes.
+// watched delays the time-out of a request while its answer arrives.
 type watched struct {
 	io.ReadCloser
 	idle *time.Timer
 }
 
-// Read puts off the time-out: only a body that stands still is given up.
+// Read delays the time-out, so that only a body that makes no progress times out.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	if n > 0 {

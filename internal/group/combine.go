@@ -9,13 +9,14 @@ import (
 	"svc/internal/commit"
 )
 
-// Entries that are published together may be combined, so that files which one of them names and a later one replaces need not be sent:
+// Entries that are published together may be combined, so that files which one of them names and a later one replaces need not be
+// sent:
 //
 //   - A manifest becomes the last one of the same name among the entries.
 //   - A payload that one entry names and a later one removes is removed by the first one, too.
 //
-// A reader that applies all of them gets the same directory as without combining. Between them, an index may have changes that the queue
-// does not have yet, and a task may lack its payload: a state that the writer never had. Other positions are consistent.
+// A reader that applies all of them gets the same directory as without combining. Between them, an index may have changes that the
+// queue does not have yet, and a task may lack its payload: the writer never had such a state. Other positions are consistent.
 
 // Combine combines entries. filesOf is index.FilesOf. The result refers to the entries.
 func Combine(entries []*Entry, filesOf func(name string, manifest []byte) ([]string, error)) ([]*Entry, error) {
@@ -54,7 +55,7 @@ func Combine(entries []*Entry, filesOf func(name string, manifest []byte) ([]str
 	return combined, nil
 }
 
-// lastManifest is the last manifest of a name, with those of its files that entries up to it name.
+// lastManifest is the last manifest with a name. Of its files, it has those that entries up to it name.
 type lastManifest struct {
 	data  []byte
 	names []string // of all of its files, in their directory

@@ -281,10 +281,10 @@ func DecodeBatch(b []byte) (*Batch, error) {
 //	u64      XXH3-64 of all above
 const stateMagic = "svcsta\x00"
 
-// Image is what a data directory holds, without the content of large files.
+// Image is the content of a data directory, without the content of large files.
 //
-// It is taken while the directory changes: it has all entries up to Run.Index, and some of those up to Whole. Who makes these in it again,
-// in their order, has the directory as it was after the entry Whole.
+// It is taken while the directory changes: it has all entries up to Run.Index, and some of those up to Whole. A member that applies
+// the entries after Run.Index again, in order, has the directory as it was after the entry Whole.
 type Image struct {
 	Run      Position
 	Whole    uint64 // index of an entry, not before Run.Index

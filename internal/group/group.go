@@ -18,7 +18,7 @@ import (
 
 // Names in the data directory of a member.
 const (
-	// IdentityFile says which member of which group the directory belongs to.
+	// IdentityFile says which member of which group owns the directory.
 	IdentityFile = "GROUP"
 
 	// workDir is a directory of this package:
@@ -37,7 +37,7 @@ const (
 	Dir = workDir
 )
 
-// Position is a place in the history of a group: an entry of the log of one run of its writer.
+// Position is a position in the history of a group: an entry of the log of one run of its writer.
 type Position struct {
 	Term  uint32 // grows with each promotion of a reader and each election; the first one is 1
 	Run   uint32 // of the writer in the term, counted from 1
@@ -88,7 +88,7 @@ type Identity struct {
 	Term   uint32 `json:"term"`           // the highest one that the member has heard of
 	Run    uint32 `json:"run,omitempty"`  // of a writer: the last one
 	Fenced bool   `json:"over,omitempty"` // another member became the writer, in Term
-	// Founds says of a voter that it makes the group, and may not be done.
+	// Founds is set for a voter while it creates the group.
 	Founds bool `json:"founds,omitempty"`
 	// Rejoins is set for a voter with the data of a former member. They are replaced once it has joined a group.
 	Rejoins bool `json:"rejoins,omitempty"`
@@ -100,7 +100,7 @@ type Identity struct {
 	Successor string `json:"successor,omitempty"`
 	Promoted  bool   `json:"promoted,omitempty"` // of a writer: it was a reader before
 	Voters    bool   `json:"voters,omitempty"`   // of a reader: it follows voters
-	// Former are the addresses of writers before this one, which is to tell them of its term.
+	// Former are the addresses of former writers that this one has to notify of its term.
 	Former []string `json:"former,omitempty"`
 }
 

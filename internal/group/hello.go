@@ -60,7 +60,7 @@ type hello struct {
 	Role     Role    `json:"role"`
 	Term     uint32  `json:"term"`
 	Purpose  purpose `json:"purpose,omitempty"`
-	// Of a voter: whether its directory has data, although it is in no group, and where the leader is that it knows.
+	// Of a voter: whether its directory has data although it is in no group, and the address of the leader that it knows.
 	Data   bool   `json:"data,omitempty"`
 	Leader string `json:"leader,omitempty"`
 	Time   int64  `json:"time,omitempty"`  // of its clock, in milliseconds since 1970; 0: unknown
@@ -188,7 +188,7 @@ func greet(ctx context.Context, raw net.Conn, config *tls.Config, key secret, ad
 
 var errKeys = errors.New("the other side has another master key")
 
-// introduce begins a connection that was made to an address, and returns who is on the other side.
+// introduce starts the protocol on a connection to an address, and returns the hello of the other side.
 func introduce(ctx context.Context, raw net.Conn, own *credentials, addr string, key secret, me *hello) (net.Conn, *hello, error) {
 	if err := raw.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return nil, nil, err
@@ -228,7 +228,7 @@ func (h *hello) refuse(code, because string, args ...any) *reply {
 	return &reply{hello: *h, Refused: code, Because: fmt.Sprintf(because, args...)}
 }
 
-// compatible returns why two members cannot be of one group; nil when they can.
+// compatible returns the reason why two members cannot be in one group, or nil if they can.
 func (h *hello) compatible(other *hello) *reply {
 	switch {
 	case h.Protocol != other.Protocol:

@@ -57,8 +57,8 @@ func fetchable(name string) bool {
 	return false
 }
 
-// asksFor says which file of the data directory a member asks for: one of it that does not change, or, if made, one that was made for the
-// member. The name is any text.
+// asksFor checks the name of a requested file, which is any text. It must be an immutable file of the data directory or, if made is
+// true, a file that was made for the member.
 func asksFor(name, member string) (made bool, err error) {
 	if fs.ValidPath(name) && len(name) <= maxName && strings.IndexByte(name, 0) < 0 {
 		if made = path.Dir(name) == path.Join(workDir, "state", member); made || fetchable(name) {

@@ -21,7 +21,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// stays are the names in a data directory that are no part of an image.
+// stays are the names in a data directory that are not part of an image.
 var stays = []string{"LOCK", "IMPORTING", IdentityFile, workDir, "analytics", "work"}
 
 const (
@@ -157,8 +157,8 @@ func (r *Reader) fill(ctx context.Context, st *Image) error {
 	return nil
 }
 
-// disbelieve removes what could not be synced: another try would take its bytes and names for durable, as its own sync succeeds. If that
-// fails, too, the next try starts with nothing.
+// disbelieve removes data that could not be synced. Otherwise another try would regard its bytes and names as durable, because a
+// repeated sync succeeds. If this fails, too, the next try starts with an empty directory.
 func (r *Reader) disbelieve(name string) error {
 	err := r.o.FS.RemoveAll(name)
 	if err != nil {
@@ -191,7 +191,8 @@ func (r *Reader) removeUnwanted(dir string, wanted, dirs map[string]bool) error 
 	return nil
 }
 
-// get makes a file of joinDir what the writer has under its name. A file of the same size and checksum that is here is taken.
+// get makes a file of joinDir equal to the writer's file of that name. If there is already a file with the same size and checksum, it
+// uses that.
 func (r *Reader) get(ctx context.Context, f *ImageFile) error {
 	to := r.path(path.Join(joinDir, f.Name))
 	wanted := func() (xxh3.Uint128, error) {
@@ -342,8 +343,8 @@ func SumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
 	return h.Sum128(), err
 }
 
-// replay makes the entries behind an image in joinDir, until it is the writer's directory at a moment that is not before a position, and
-// returns which. Entries that were combined come together, and all of them are made.
+// replay applies the entries after an image in joinDir, until joinDir equals the writer's directory at the least position or later,
+// and returns that position. Combined entries arrive together, and all of them are applied.
 func (r *Reader) replay(ctx context.Context, st *Image, least Position) (Position, error) {
 	d := standby.Open(standby.Options{FS: r.o.FS, Dir: r.path(joinDir), Logger: r.o.Logger})
 	at := st.Run
@@ -365,8 +366,8 @@ func (r *Reader) replay(ctx context.Context, st *Image, least Position) (Positio
 	return at, errors.Join(err, d.Close())
 }
 
-// Replace puts a directory that was staged in the place of the data directory's content, if there is one: it may have been cut off before,
-// at any point. No store of the directory is open.
+// Replace replaces the content of the data directory with a staged directory, if there is one. An earlier call may have been
+// interrupted at any point. All stores of the directory must be closed.
 func (r *Reader) Replace() error {
 	x, err := r.staged()
 	if x == nil && err == nil {

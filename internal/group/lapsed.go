@@ -18,7 +18,7 @@ func errLapsed(dir string) *RefusedError {
 	return &RefusedError{refusedData, fmt.Sprintf("%s lacks changes that this voter has acknowledged: it was restored from an older copy. Make it a new member of its group: svc group rejoin --db-path %s", dir, dir)}
 }
 
-// tellLapsed tells a member that its log ends before an entry that it had.
+// tellLapsed notifies a member that its log ends before an entry that it had.
 func (v *Voter) tellLapsed(id, addr string, term, index uint64) {
 	v.o.Logger.Error("a member of the group lacks changes that it had acknowledged: its data directory was restored from an older copy. It gets no further changes before svc group rejoin", "address", addr, "member", id)
 	ctx, cancel := context.WithTimeout(context.Background(), meetTimeout)

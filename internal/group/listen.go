@@ -14,13 +14,14 @@ import (
 // maxGreeting is how many connections may be in the handshake at once. More connections wait before they are accepted.
 const maxGreeting = 64
 
-// door accepts the connections of other members. Each goes to the listener of its purpose once both sides have proved the master key.
+// door accepts the connections of other members. Each goes to the listener of its purpose after both sides have proved that they know
+// the master key.
 type door struct {
 	net.Listener
 	own   *credentials
 	key   secret
 	admit func(*hello) *reply
-	// greeted is called after each beginning of a connection, also of one that is refused.
+	// greeted is called after each handshake, including those of refused connections.
 	greeted func()
 	log     *slog.Logger
 	early   atomic.Bool // a connection was refused that came before this member takes part

@@ -15,7 +15,8 @@ const (
 // Run returns an id of this process. Other voters know it by that.
 func (v *Voter) Run() string { return v.run }
 
-// Living returns which of some processes are known to live: this one, and those of members that answered this voter since it leads.
+// Living returns those of some processes that are known to run: this one, and those of members that have answered this voter since it
+// became the leader.
 func (v *Voter) Living(runs []string) []string {
 	for end := time.Now().Add(livingTime); ; {
 		living, silent := v.heard(runs)
@@ -30,8 +31,8 @@ func (v *Voter) Living(runs []string) []string {
 	}
 }
 
-// heard returns which of the processes are known to run. silent counts those whose member has not answered since this voter leads. A
-// restarted member has reported a new process, so its old one is not counted.
+// heard returns those of the processes that are known to run. silent counts those whose member has not answered since this voter
+// became the leader. A restarted member has reported a new process, so its old one is not counted.
 func (v *Voter) heard(runs []string) (living []string, silent int) {
 	v.mu.Lock()
 	node, reign, all := v.node, v.reign, maps.Clone(v.runs)

@@ -20,7 +20,7 @@ type positions struct {
 	file vfs.File // nil: the next record begins the file
 	size int
 	last Position // of the last record
-	// unsynced: last may not be durable, though the file may be closed.
+	// unsynced: last may not be durable, even if the file is closed.
 	unsynced bool
 }
 
@@ -118,7 +118,7 @@ func (p *positions) giveUp(err error) error {
 	return errors.Join(fmt.Errorf("cannot note the position of the log: %w", err), p.close())
 }
 
-// settle makes the file durable as it is: a program that was killed may have written records without a sync.
+// settle makes the current file durable, because a killed program may have written records without a sync.
 func (p *positions) settle() error {
 	f, err := p.fs.Append(p.name)
 	if err != nil {

@@ -53,7 +53,7 @@ const (
 	tellTimeout = dialTime + helloTime
 )
 
-// tellFormer tells former writers that this one has taken their place, until all know.
+// tellFormer notifies former writers that this one has replaced them, until all know.
 func (s *serving) tellFormer() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -86,7 +86,7 @@ func (s *serving) tellFormer() {
 	}
 }
 
-// tell reports whether a member knows of the term of this writer now.
+// tell notifies a member of the term of this writer, and reports whether the member knows it.
 func (s *serving) tell(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()

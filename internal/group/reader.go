@@ -40,7 +40,7 @@ type ReaderOptions struct {
 	Version   string // of the program
 	Logger    *slog.Logger
 
-	// From, when not nil, has the directory, in place of the members of a group: Name and Join are empty.
+	// From, if not nil, has the directory in place of the members of a group. Name and Join are empty then.
 	From Upstream
 }
 
@@ -263,7 +263,8 @@ func (r *Reader) Wait(ctx context.Context, p Position) error {
 	}
 }
 
-// Staleness returns how long ago the directory was that of the writer; known is false when it never was in this run of the program.
+// Staleness returns how long ago the directory last equalled that of the writer. known is false if this has not happened since the
+// program started.
 func (r *Reader) Staleness() (d time.Duration, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,8 +274,8 @@ func (r *Reader) Staleness() (d time.Duration, known bool) {
 	return time.Since(r.prog.fresh), true
 }
 
-// Join gets the data of the writer for an empty directory. It tries until ctx is done, or the writer refuses. No store of the directory
-// is open.
+// Join copies the data of the writer to an empty directory. It tries until ctx is done or the writer refuses. All stores of the
+// directory must be closed.
 func (r *Reader) Join(ctx context.Context) error {
 	for wait := minBackoff; r.Empty(); wait = min(2*wait, maxBackoff) {
 		err := r.stage(ctx, Position{})
@@ -303,8 +304,8 @@ func (r *Reader) Join(ctx context.Context) error {
 	return nil
 }
 
-// again reports whether what failed is to be tried again, with the address that the source tries next, and whether that is known to be the
-// leader's: then it need not wait for long.
+// again reports whether to retry after an error. The source then uses its next address. told is true if that is known to be the
+// leader's, so that a short wait suffices.
 func (r *Reader) again(err error) (again, told bool) {
 	away, refused := new(awayError), new(RefusedError)
 	switch {
@@ -317,7 +318,7 @@ func (r *Reader) again(err error) (again, told bool) {
 	return errors.Is(err, ErrCut) || errors.Is(err, errGone) || errors.Is(err, errSum), false
 }
 
-// sleep waits between half of d and one and a half times as long, so that members do not ask in step.
+// sleep waits between half of d and one and a half times as long, so that members do not send requests at the same time.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d/2 + rand.N(d))
 	defer t.Stop()
@@ -382,7 +383,7 @@ func (r *Reader) Follow(ctx context.Context, a Applier) error {
 	}
 }
 
-// least returns the position that a copy has to reach which is made because of an error: what an upstream lists may be old.
+// least returns the position that a copy made because of an error has to reach. The lists of an upstream may be old.
 func (r *Reader) least(because error) Position {
 	least := r.Position()
 	switch {
@@ -426,7 +427,7 @@ func (r *Reader) step(ctx context.Context, a Applier) error {
 	if err != nil {
 		return err
 	}
-	// Entries that were combined are made to the last one, unless that takes longer than quietTime.
+	// Applying combined entries continues to the last one, unless this takes longer than quietTime.
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(quietTime, cancel) })()

@@ -39,8 +39,8 @@ func stopped(fsys vfs.FS, dir string) (*Voter, error) {
 	return v, v.reader.position.close()
 }
 
-// Rejoin makes the data directory of a stopped voter that of a new member, which joins the group again: the log of this one is damaged,
-// was restored from a backup, or the group has removed it. Files that the group still has are not copied again.
+// Rejoin turns the data directory of a stopped voter into that of a new member, which joins the group again. It is for a voter whose
+// log is damaged or was restored from a backup, or that the group has removed. Files that the group still has are not copied again.
 func Rejoin(fsys vfs.FS, dir string) (*Identity, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	id, err := ReadIdentity(fsys, dir)
@@ -76,10 +76,10 @@ type Recovery struct {
 	Elected  uint64   // the term of elections of the last entry; 0 after the directory was changed
 }
 
-// Recover makes the data directory of a stopped voter that of the only voter of a new group, which has all changes that this member has:
-// a majority of the voters is lost for good. A change that only lost members have is lost. Without really it only completes a copy that is
-// whole, and payloads that a power failure has damaged, and says how far the directory is. The former members cannot talk to the new
-// group: see Rejoin.
+// Recover turns the data directory of a stopped voter into that of the only voter of a new group, which has all changes that this
+// member has. It is for a group that has lost a majority of its voters for good. A change that only lost members have is lost. If
+// really is false, Recover only completes a complete copy, and payloads that a power failure has damaged, and returns how far the
+// directory is. The former members cannot talk to the new group: see Rejoin.
 func Recover(fsys vfs.FS, dir, addr string, really bool) (*Recovery, error) {
 	v, err := stopped(fsys, dir)
 	if err != nil {
@@ -99,8 +99,8 @@ func Recover(fsys vfs.FS, dir, addr string, really bool) (*Recovery, error) {
 	return r, nil
 }
 
-// recover makes this voter the only one of a new group. Each step is noted in GROUP before it is made, so an
-// interrupted call is repeated.
+// recover makes this voter the only one of a new group. It records each step in GROUP before it does it, so that an interrupted call
+// can be repeated.
 func (v *Voter) recover(addr string) error {
 	if !v.id.Recovers {
 		// Members that come back must not elect a leader of the former group that this one would follow.

@@ -17,7 +17,7 @@ const (
 	// A voter whose stores cannot lead does not lead for minRest, and for twice as long after each further failure.
 	minRest = time.Second
 	maxRest = time.Minute
-	// failTime is for how long a voter that was elected may be unable to make the changes of the log: then it hands the lead over.
+	// failTime is how long an elected voter may fail to apply the changes of the log before it hands over the lead.
 	failTime = 2 * time.Second
 	// yieldPause is the time between two attempts of a voter that rests to hand the lead over.
 	yieldPause = time.Second
@@ -32,8 +32,9 @@ var errHandedOver = errors.New("it has handed the lead over")
 // errRests is why a voter that was elected hands the lead over at once.
 var errRests = errors.New("its stores could not lead a short time ago")
 
-// Depose ends the reign of this voter, if it leads: its stores could not be made to lead. It hands the lead over, and does not lead itself
-// for a time that grows with each failure. A voter that has lost the lead meanwhile may lead again at once: that made its stores fail.
+// Depose ends the reign of this voter, if it leads, because its stores cannot lead. The voter hands over the lead, and does not lead
+// for a time that grows with each failure. If it has lost the lead meanwhile, this is why its stores failed, and it may lead again at
+// once.
 func (v *Voter) Depose(err error) {
 	v.mu.Lock()
 	r := v.reign
@@ -106,7 +107,8 @@ func (v *Voter) Resign() {
 	r.end(errHandedOver)
 }
 
-// Drain has another voter lead, if this one does and another one can, and waits for that until ctx is done. Draining is true from then on.
+// Drain makes another voter lead, if this one leads and another one can. It waits for that until ctx is done. From then on, Draining
+// returns true.
 func (v *Voter) Drain(ctx context.Context) {
 	v.mu.Lock()
 	if !v.draining {
@@ -141,7 +143,7 @@ func (v *Voter) Draining() bool {
 // Drains returns what Drain closes.
 func (v *Voter) Drains() <-chan struct{} { return v.drains }
 
-// find returns the member with an id, the beginning of one that no other member shares, or an address.
+// find returns the member with an id, a unique prefix of an id, or an address.
 func find(all []consensus.Member, text string) (consensus.Member, error) {
 	var found []consensus.Member
 	for _, m := range all {
@@ -207,7 +209,7 @@ func (v *Voter) Transfer(to string) error {
 // errFollows is the error of a request that only the leader answers.
 var errFollows = apierr.New("no_writer", "This server does not lead its group. Send the request again.")
 
-// living counts voters, except `but`, and those of them that the leader reaches. It reaches itself.
+// living counts voters, without `but`, and those that the leader reaches. The leader counts as reached.
 func (v *Voter) living(all []consensus.Member, me string, but ...string) (living, voters int) {
 	for _, m := range all {
 		if !m.Votes || len(but) > 0 && m.ID == but[0] {
@@ -254,8 +256,8 @@ func (v *Voter) Latest(ctx context.Context) (Position, error) {
 	return v.rounds.join(ctx, v.askLatest)
 }
 
-// askLatest returns a position whose data show all that was acknowledged before the call. The leader knows it
-// itself; others ask it.
+// askLatest returns a position whose data include everything that was acknowledged before the call. The leader knows it, and other
+// members ask the leader.
 func (v *Voter) askLatest(ctx context.Context) (Position, error) {
 	node := v.current()
 	if node == nil {

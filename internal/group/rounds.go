@@ -47,7 +47,7 @@ func (s *rounds) join(ctx context.Context, ask func(context.Context) (Position, 
 	}
 }
 
-// ask does a round, unless another call has done it before. The turn is held.
+// ask runs a round, unless another call has already done so. The turn is held.
 func (s *rounds) ask(ctx context.Context, r *round, ask func(context.Context) (Position, error)) {
 	s.mu.Lock()
 	begins := s.next == r

@@ -59,8 +59,8 @@ type serving struct {
 	asked  requests
 }
 
-// Serve answers other members on a listener until Close. It returns at once. The listener that it returns has the connections of clients
-// of the API whose requests members forward.
+// Serve answers other members on a listener until Close. It returns at once. The returned listener has the connections of API clients
+// whose requests members forward.
 func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener) {
 	d := newDoor(l, w.own, w.key, w.admit, w.tellFenced, w.o.Logger)
 	s := &serving{w: w, stores: stores, door: d, states: make(chan struct{}, maxStates), summed: make(chan struct{}, maxSums), done: make(chan struct{}), asked: requests{log: w.o.Logger}}
@@ -116,7 +116,7 @@ func (s *serving) watch() {
 	}
 }
 
-// forgetAway forgets readers that have been away for long, and removes the copies that were made for them.
+// forgetAway forgets readers that have been away for a long time, and removes the copies that were made for them.
 func (w *Writer) forgetAway() {
 	w.mu.Lock()
 	var gone []string

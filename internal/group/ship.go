@@ -19,8 +19,9 @@ import (
 	"svc/internal/consensus"
 )
 
-// Files go to a member before the entries that name them. A leader sends them as soon as it proposes a change, while it makes their names
-// durable in its own spool. What a member lacks when the entry is to go there is sent then, or awaited if it is on its way.
+// Files go to a member before the entries that name them. A leader sends them as soon as it proposes a change, while it makes their
+// names durable in its own spool. Before it sends an entry, the leader sends the files that the member still lacks, or waits for
+// those that are on their way.
 
 const (
 	shipTime   = 30 * time.Second
@@ -28,7 +29,7 @@ const (
 	maxPushes  = 4       // proposals whose files are sent to a member ahead at a time
 )
 
-// shipments are what a leader knows of the files of one member. The voter's mu guards them.
+// shipments are what a leader knows about the files of one member. They are guarded by the voter's mu.
 type shipments struct {
 	had   map[string]bool          // files that it has, by key
 	going map[string]chan struct{} // files that are on their way there; closed when they have arrived, or not

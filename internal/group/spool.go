@@ -28,7 +28,7 @@ const (
 	spoolTime = 2 * time.Minute
 	// spoolBytes bounds the files that stay for them.
 	spoolBytes = 1 << 30
-	// aheadTime is how long each file stays: it may have come before its entry, whose index was a guess.
+	// aheadTime is the minimum time that each file stays. A file may arrive before its entry, whose index was a guess.
 	aheadTime = 10 * time.Second
 )
 
@@ -237,7 +237,7 @@ func (s *spool) newest(keys iter.Seq[string]) (name uint64, err error) {
 	return name, nil
 }
 
-// syncNames makes the names up to one durable, or removes all files whose names are not.
+// syncNames makes the names up to name durable. If this fails, it removes all files whose names are not durable.
 func (s *spool) syncNames(name uint64) error {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
@@ -287,7 +287,7 @@ type spoolFile struct {
 // Link gives the file another name.
 func (f *spoolFile) Link(to string) error { return f.s.fs.Link(f.s.path(f.key), to) }
 
-// sweep removes files that no entry behind an index names, and that have stayed for long enough.
+// sweep removes files that no entry after applied names and that have stayed long enough.
 func (s *spool) sweep(applied uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// sums are the checksums of files that do not change, as far as they were computed. A file that is made under the name of a removed one
+// sums are the computed checksums of files that do not change. If a removed file is replaced by another one of the same name, that
 // has another size or time.
 type sums struct {
 	fs  vfs.FS
@@ -141,7 +141,7 @@ func (s *sums) keep() error {
 	return sealedjson.Write(unsyncedFS{s.fs}, path.Join(s.dir, sumsFile), sumsVersion, b)
 }
 
-// load reads what an earlier run kept. What cannot be read is computed again.
+// load reads the checksums that an earlier run stored. If they are unreadable, they are computed again.
 func (s *sums) load() {
 	b, err := sealedjson.Read(s.fs, path.Join(s.dir, sumsFile), sumsVersion)
 	var kept map[string]keptSum

@@ -91,7 +91,7 @@ func (w *Writer) takeIndexes(st *Image, _ *member, _ Stores) error {
 	return nil
 }
 
-// takeSmall takes the small files: sealed ones, the journal of the queue, and what says what the directory is.
+// takeSmall takes the small files: sealed ones, the journal of the queue, and those that describe the directory.
 func (w *Writer) takeSmall(st *Image, _ *member, _ Stores) error {
 	names, err := w.list(".")
 	if err != nil {
@@ -110,7 +110,7 @@ func (w *Writer) takeSmall(st *Image, _ *member, _ Stores) error {
 	return w.takeBelow(st, "kept")
 }
 
-// takeBelow takes the files below a directory, if there is one.
+// takeBelow takes the files in a directory, if it exists.
 func (w *Writer) takeBelow(st *Image, dir string) error {
 	names, err := w.list(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -137,7 +137,8 @@ func (w *Writer) goOnLocked(s *stand) {
 	}
 }
 
-// end ends a writer that stands still at a position, durably: a reader that has all of its changes is the writer, in a later term.
+// end durably ends a writer that is paused at a position. The reader by has all of its changes and becomes the writer, in a later
+// term.
 func (w *Writer) end(by string, at Position, term uint32) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,8 +219,8 @@ func (c *client) yield(ctx context.Context, q url.Values) (Position, error) {
 	return ParsePosition(a.Position)
 }
 
-// TakeOver has the writer end, without the loss of a change. Follow makes its last ones meanwhile. When it returns nil, the caller ends
-// Follow and calls Become. Its error is a *RefusedError, or that of a writer that cannot be reached (Unreachable).
+// TakeOver makes the writer end without losing a change. Meanwhile, Follow applies its last changes. If TakeOver returns nil, the
+// caller ends Follow and calls Become. Its error is a *RefusedError, or that of a writer that cannot be reached (Unreachable).
 func (r *Reader) TakeOver(ctx context.Context) error {
 	if r.Empty() {
 		return &RefusedError{refusedData, "this reader has no data of the group yet"}
@@ -287,7 +288,7 @@ func (r *Reader) Become(former []string) (*Identity, error) {
 	return id, nil
 }
 
-// becomes notes, durably, that this member is the writer. Connections that are made still change nothing of that (heard).
+// becomes durably records that this member is the writer. Connections that are made meanwhile do not change this (heard).
 func (r *Reader) becomes(term uint32, former []string) (*Identity, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -68,7 +68,7 @@ func (f *Certificates) read() (own tls.Certificate, trust *x509.CertPool, err er
 	return own, trust, nil
 }
 
-// current returns the certificates as the files have them now, or those of before if they cannot be read.
+// current returns the certificates that are in the files now, or the previous ones if the files cannot be read.
 func (c *credentials) current() (tls.Certificate, *x509.CertPool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func throwAway() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// untrusted makes an error of TLS one that says what to do, if certificates are the reason.
+// untrusted turns a TLS error that is caused by certificates into one that says what to do.
 func (c *credentials) untrusted(err error) error {
 	wrong, alert := new(tls.CertificateVerificationError), new(net.OpError)
 	switch {

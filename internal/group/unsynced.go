@@ -25,8 +25,8 @@ import (
 const (
 	// maxSyncs bounds the files that are synced at once.
 	maxSyncs = 16
-	// maxUnsynced is how many payloads may wait for a sync: it bounds what an end, or a cut of the log, has to do. From there on, the queue
-	// of a leader syncs each payload, and a follower syncs all of them before the next change.
+	// maxUnsynced is how many payloads may wait for a sync. It limits the work at an end, or at a cut of the log. Beyond it, the
+	// queue of a leader syncs each payload, and a follower syncs all of them before the next change.
 	maxUnsynced = 1 << 12
 )
 
@@ -139,7 +139,7 @@ func (p *proposal) payloads() [][]byte {
 	return contents
 }
 
-// settlePayloads makes the payloads durable that may not be so.
+// settlePayloads makes all payloads durable that may not be.
 func (v *Voter) settlePayloads() error {
 	u := &v.unsynced
 	u.settling.Lock()
@@ -221,7 +221,7 @@ func (v *Voter) newMender() (*mender, error) {
 	return m, nil
 }
 
-// entry makes the payloads of an entry whole. Those that are so already may still have to be synced.
+// entry completes the payloads of an entry. Complete ones may still need a sync.
 func (m *mender) entry(e consensus.Entry) error {
 	if len(m.names) == 0 {
 		return nil

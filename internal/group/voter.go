@@ -48,7 +48,7 @@ type VoterOptions struct {
 	Heartbeat time.Duration
 	Logger    *slog.Logger
 
-	// Init makes the directory of the first voter that of a server without data, or checks the data that it has.
+	// Init turns the directory of the first voter into that of a server without data, or checks the data that it has.
 	Init func() error
 
 	// Tests set these.
@@ -127,7 +127,7 @@ type Voter struct {
 // exchange is a wish to have the data directory replaced by a staged copy.
 type exchange struct{ done chan error }
 
-// OpenVoter makes the directory that of a voter. It listens on l until Close.
+// OpenVoter turns the directory into that of a voter. It listens on l until Close.
 func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
 	if o.now == nil {
@@ -232,7 +232,7 @@ func (v *Voter) Enter(ctx context.Context) error {
 
 // begin opens the node, or ends with ctx.
 func (v *Voter) begin(ctx context.Context) error {
-	// The node takes part before Open returns. It may lead, or be sent entries with files.
+	// The node takes part before Open returns. It may lead, or receive entries with files.
 	s, err := openSpool(v.o.FS, v.path(spoolDir))
 	if err != nil {
 		return err

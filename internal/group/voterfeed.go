@@ -173,7 +173,7 @@ func (f *VoterFeed) holds(now time.Time) uint64 {
 	return f.need
 }
 
-// leads waits until ctx is done if the voter leads no longer: then the feed is about to be closed.
+// leads waits until ctx is done if the voter no longer leads, because then the feed will be closed.
 func (f *VoterFeed) leads(ctx context.Context) error {
 	select {
 	case <-f.r.over:
@@ -225,7 +225,7 @@ func (f *VoterFeed) waiting(after Position) []string {
 	return f.removed
 }
 
-// plain makes proposals entries of a writer. If they are the last ones, they have the removals so far.
+// plain turns proposals into entries of a writer. If they are the last ones, they get the removals so far.
 func (f *VoterFeed) plain(t *Batch, removed []string) error {
 	var last *Entry
 	at := 0
@@ -293,7 +293,7 @@ func (f *VoterFeed) Open(name string) (io.ReadCloser, error) {
 	return in, nil
 }
 
-// openInline opens a file whose content an entry has. The error is fs.ErrNotExist if the log no longer has the entry.
+// openInline opens a file whose content is in an entry. The error is fs.ErrNotExist if the log no longer has the entry.
 func (f *VoterFeed) openInline(x *namedFile) (io.ReadCloser, error) {
 	var data []byte
 	err := f.v.node.Entries(x.index, x.index, func(e consensus.Entry) bool {
@@ -327,7 +327,8 @@ func (f *VoterFeed) Close() error {
 	return nil
 }
 
-// held returns up to which entry files of the log may go. It has files go that are held for the feed for too long.
+// held returns the entry up to which files of the log may be removed. It releases files that have been held for the feed for too
+// long.
 func (v *Voter) held(now time.Time) uint64 {
 	applied := v.noted()
 	v.mu.Lock()
@@ -340,7 +341,7 @@ func (v *Voter) held(now time.Time) uint64 {
 	return applied
 }
 
-// toldFS is the file system of a voter's stores. It tells the feed of payloads that are removed: no task needs them.
+// toldFS is the file system of a voter's stores. It notifies the feed of removed payloads, which no task needs.
 type toldFS struct {
 	vfs.FS
 	v *Voter

@@ -12,9 +12,9 @@ import (
 	"svc/internal/logstore"
 )
 
-// Follow makes the changes of the log in the directory by an applier, until ctx is done: then it returns nil. Without an applier it only
-// waits for data. It returns ErrReplace when Replace is to be called, with the stores closed, and ErrLead when this voter was elected:
-// then the stores are to lead, and Lead is to be called.
+// Follow applies the changes of the log to the directory with an applier, until ctx is done: then it returns nil. Without an applier
+// it only waits for data. It returns ErrReplace if the caller must close the stores and call Replace. It returns ErrLead if this
+// voter was elected: then the caller opens the stores to lead, and calls Lead.
 func (v *Voter) Follow(ctx context.Context, a Applier) error {
 	wait, well := minBackoff, time.Now()
 	var yielded time.Time
@@ -63,8 +63,8 @@ func (v *Voter) Follow(ctx context.Context, a Applier) error {
 	}
 }
 
-// follow makes the changes that are committed now. It returns ErrReplace once a copy is staged, and ErrLead
-// if this voter leads and has everything.
+// follow applies the changes that are committed now. It returns ErrReplace once a copy is staged, and ErrLead if this voter leads and
+// has everything.
 func (v *Voter) follow(ctx context.Context, a Applier, s *consensus.State) error {
 	if a == nil {
 		return nil
@@ -198,7 +198,7 @@ func (v *Voter) Renew() {
 	v.damaged = true
 }
 
-// restore makes the directory that of another voter, at an entry or behind it. The node waits for it.
+// restore makes the directory equal to that of another voter, at an entry or a later one. The node waits for it.
 func (v *Voter) restore(index uint64) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -234,7 +234,8 @@ func (v *Voter) restore(index uint64) error {
 	}
 }
 
-// copy stages a copy of another voter's directory, which has the log at least up to an entry. Any may have it: the leader is asked first.
+// copy stages a copy of another voter's directory, which has the log at least up to an entry. Any voter may have it, and the leader
+// is asked first.
 func (v *Voter) copy(ctx context.Context, index uint64) error {
 	v.copying.Lock()
 	defer v.copying.Unlock()

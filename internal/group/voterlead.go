@@ -22,8 +22,8 @@ type reign struct {
 	resign *resignation // nil: nobody has asked; under the voter's mu
 }
 
-// Lead has changes of this voter made in the order of the log, until it leads no longer, or ctx is done. The stores of the directory are
-// to be closed then.
+// Lead applies changes of this voter in the order of the log, until it no longer leads or ctx is done. Then the caller must close the
+// stores of the directory.
 func (v *Voter) Lead(ctx context.Context) error {
 	v.mu.Lock()
 	r := v.reign
@@ -114,8 +114,8 @@ func (v *Voter) takeTurn(r *reign, e *consensus.Entry) error {
 	return nil
 }
 
-// settleAhead begins what settle does before the next change. An entry that was appended before the last change was made does not note it,
-// so that settle has to sync. The group may not have accepted that entry yet: the sync runs meanwhile.
+// settleAhead starts early what settle does before the next change. An entry that was appended before the last change was applied
+// does not record it, so settle has to sync. The group may not have accepted that entry yet, so the sync runs meanwhile.
 func (v *Voter) settleAhead() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

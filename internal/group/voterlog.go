@@ -46,7 +46,7 @@ func (v *Voter) see(g *guest, change func(*reading)) (had bool) {
 	return had
 }
 
-// fetches notes that a member asks for an image, or for a file of one that was made for it.
+// fetches records that a member requests an image, or a file of an image that was made for it.
 func (v *Voter) fetches(id string, image bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -82,7 +82,7 @@ func (v *Voter) removeState(id string) {
 // readerTime is how long a voter knows a reader that is away.
 const readerTime = time.Hour
 
-// log answers a reader with entries behind a position, which this voter, the leader, has made.
+// log answers a reader with entries after a position. This voter, the leader, has applied them.
 func (v *Voter) log(rw http.ResponseWriter, r *http.Request) error {
 	after, err := ParsePosition(r.FormValue("after"))
 	if err != nil {
@@ -154,7 +154,7 @@ func (v *Voter) entries(after Position) (*Batch, <-chan struct{}, error) {
 	return t, changed, err
 }
 
-// readings returns how the readers stand that this voter, the leader, knows. mu is held.
+// readings returns the states of the readers that this voter, the leader, knows. mu is held.
 func (v *Voter) readings() (list []MemberStatus) {
 	for _, x := range v.readers {
 		m := MemberStatus{Member: x.Member, Role: RoleReader, Address: x.addr, Version: x.Version, State: StateFollows, Position: x.after.String(), Seen: x.seen.UTC()}
@@ -173,5 +173,5 @@ func (v *Voter) readings() (list []MemberStatus) {
 	return list
 }
 
-// readerAway is how long a reader asks for nothing before it counts as away.
+// readerAway is how long a reader may send no request before it counts as away.
 const readerAway = 5 * time.Second

@@ -21,7 +21,8 @@ const (
 	// caughtTime is how long a new member has nearly all of the log before it votes.
 	caughtTime = time.Second
 	caughtLag  = 64 // entries
-	// maxSkew is by how much the clocks of a member and of one that joins may differ: keys expire by the clock of the member that is asked.
+	// maxSkew is the maximum difference between the clocks of a member and of one that joins, because keys expire by the clock of the
+	// member that receives a request.
 	maxSkew = time.Minute
 )
 
@@ -31,7 +32,7 @@ type met struct {
 	*hello
 }
 
-// meet makes the directory that of a voter of a group: of the one that others are in, or of a new one.
+// meet turns the directory into that of a voter: of the group that other servers are in, or of a new one.
 func (v *Voter) meet(ctx context.Context) error {
 	said := ""
 	for {
@@ -52,9 +53,9 @@ func (v *Voter) meet(ctx context.Context) error {
 	}
 }
 
-// meetOnce asks all addresses once. If one of them is in a group, it asks to be added. If all answer and none
-// is in a group, all choose the same founder: the member with data, else the one with the lowest id. Until
-// the founder has acted, the error says who it is.
+// meetOnce asks all addresses once. If one of them is in a group, it asks to be added. If all answer and none is in a group, all
+// choose the same founder: the member with data, else the one with the lowest id. Until the founder has created the group, the error
+// names the founder.
 func (v *Voter) meetOnce(ctx context.Context) error {
 	v.mu.Lock()
 	me, data := v.id, v.data
@@ -118,7 +119,7 @@ func (v *Voter) meetOnce(ctx context.Context) error {
 	case away != nil:
 		return away
 	}
-	// All are here, and none is in a group: all of them come to the same conclusion.
+	// All are here, and none is in a group. So all of them come to the same conclusion.
 	ids := map[string]bool{}
 	for _, m := range all {
 		ids[m.Member] = true
@@ -160,7 +161,7 @@ func (v *Voter) meetOnce(ctx context.Context) error {
 	return v.found()
 }
 
-// checkClock compares the clock of a member that was asked with that of this one, before and after.
+// checkClock compares the clock of another member with that of this one, before and after the request.
 func checkClock(addr string, h *hello, before, after time.Time) error {
 	if h.Time == 0 {
 		return nil
@@ -239,7 +240,7 @@ func (v *Voter) apply(ctx context.Context, addr string) error {
 	return v.send(ctx, http.MethodPost, addr, pathJoin, nil, strings.NewReader(string(body)), int64(len(body)), nil)
 }
 
-// join answers somebody who wants to be a member: the leader adds it, as one that does not vote yet.
+// join answers a candidate: the leader adds it as a member that does not vote yet.
 func (v *Voter) join(rw http.ResponseWriter, r *http.Request) error {
 	var c candidate
 	if err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxMessage)).Decode(&c); err != nil || !memberForm(c.Member) || c.Addr == "" {
@@ -279,8 +280,8 @@ func (v *Voter) join(rw http.ResponseWriter, r *http.Request) error {
 	return node.Add(consensus.Member{ID: c.Member, Addr: c.Addr})
 }
 
-// tend looks after the group: the leader has members vote that have caught up, files that nobody needs are removed, and a member whose
-// address has changed says so. A leader changes its own address.
+// tend maintains the group: the leader lets members vote that have caught up, files that are no longer needed are removed, and a
+// member whose address has changed reports it. A leader changes its own address.
 func (v *Voter) tend() {
 	tick := time.NewTicker(tendTime)
 	defer tick.Stop()
@@ -346,7 +347,7 @@ func (v *Voter) promote() {
 	}
 }
 
-// others returns the addresses of the other voters, the leader's first. Without a node, they are those of the first voters.
+// others returns the addresses of the other voters, the leader's first. Without a node, it returns those of the first voters.
 func (v *Voter) others() []string {
 	var all []string
 	if node := v.current(); node != nil {
@@ -387,7 +388,7 @@ func (v *Voter) take(id string, known *sums) (*Image, error) {
 			return nil, fmt.Errorf("cannot take the state: %w", err)
 		}
 	}
-	// The directory goes on changing: files that do not change have a second name until they are fetched.
+	// The directory continues to change, so immutable files get a second name until they are fetched.
 	for i := range st.Files {
 		if f := &st.Files[i]; f.At == f.Name {
 			to := v.path(path.Join(pinnedDir(id), f.Name))
@@ -404,6 +405,6 @@ func (v *Voter) take(id string, known *sums) (*Image, error) {
 	return st, nil
 }
 
-// stateDir is where the files of an image are that a member fetches, and pinnedDir those of them that have a name in the directory.
+// stateDir has the files of an image that a member fetches. pinnedDir, inside it, has those that also have a name in the directory.
 func stateDir(id string) string  { return path.Join(workDir, "state", id) }
 func pinnedDir(id string) string { return path.Join(stateDir(id), "pinned") }

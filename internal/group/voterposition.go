@@ -86,7 +86,7 @@ func (v *Voter) reach(index uint64) {
 	}
 }
 
-// keep records in position that the directory has the log up to index. The log notes it durably with its next entry, or settle does.
+// keep records in position that the directory has the log up to index. The next entry of the log, or settle, makes this durable.
 func (v *Voter) keep(index uint64) error {
 	at := v.Position()
 	at.Index = index
@@ -99,8 +99,8 @@ func (v *Voter) keep(index uint64) error {
 	return nil
 }
 
-// settle makes durable up to where the directory has the log. It comes before each change: at most one is made twice. Nothing is to be
-// synced if an entry has been appended to the log since the last change.
+// settle makes the position of the directory in the log durable. It runs before each change, so that at most one change is applied
+// twice. No sync is needed if an entry has been appended to the log since the last change.
 func (v *Voter) settle() error {
 	v.saving.Lock()
 	defer v.saving.Unlock()

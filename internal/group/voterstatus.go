@@ -15,7 +15,7 @@ type VoterStatus struct {
 	Draining   bool   `json:"draining,omitempty"` // it stops: clients are to use another member
 	Reigns     uint64 `json:"reigns"`             // how often this member became the leader since the program started
 	Suppressed uint64 `json:"suppressed"`         // messages that were not sent because of a disk that stalls or fails
-	// Staleness is how many seconds ago the data last were those of the leader; null: unknown.
+	// Staleness is the number of seconds since the data last equalled those of the leader, or null if unknown.
 	Staleness *float64 `json:"stalenessSeconds"`
 	Problem   string   `json:"problem,omitempty"`
 }

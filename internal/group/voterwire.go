@@ -38,8 +38,8 @@ const (
 	maxLacking = 4 << 20         // bytes of a list of files
 	// maxPeerConns limits the connections to a member, except those of raft and of clients.
 	maxPeerConns = 16
-	// statesPause is after how long without a request of a member the image that was made for it is removed. A member that has most
-	// files sums them first, and asks for none meanwhile.
+	// statesPause is how long the image that was made for a member stays after its last request. A member that has most files first
+	// computes their checksums, and sends no requests meanwhile.
 	statesPause = 6 * time.Hour
 )
 
@@ -164,7 +164,7 @@ func (v *Voter) routes() map[string]func(http.ResponseWriter, *http.Request) err
 	}
 }
 
-// API returns the listener that has the connections of clients whose requests other members forward.
+// API returns the listener with the connections of clients whose requests other members forward.
 func (v *Voter) API() net.Listener { return v.door.api }
 
 // DialAPI connects to the API of the leader, to forward a request of a client.
@@ -304,7 +304,7 @@ func (v *Voter) state(rw http.ResponseWriter, r *http.Request) error {
 	return send(rw, b)
 }
 
-// place returns where a file of an image is that a member fetches.
+// place returns where to find a file of an image that a member fetches.
 func (v *Voter) place(r *http.Request) (name, at string, err error) {
 	id, err := guestOf(r)
 	if err != nil {

@@ -44,7 +44,7 @@ const (
 	// maxEntry bounds an entry. A larger one ends the run of the log: readers take an image, which has no such bound.
 	maxEntry = 128 << 20
 
-	// retryTime is how long after a failure to begin a run the next try comes.
+	// retryTime is the time between a failure to begin a run and the next try.
 	retryTime = time.Second
 )
 
@@ -196,8 +196,8 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// Do makes a change and appends it to the log. That the log cannot be written does not keep the change from being made: then a new run
-// begins, and readers take an image.
+// Do applies a change and appends it to the log. If the log cannot be written, the change is still applied. Then a new run begins,
+// and readers take an image.
 func (w *Writer) Do(c commit.Change, apply func() error) error {
 	if err := w.enter(); err != nil {
 		return err
@@ -245,7 +245,7 @@ func (w *Writer) append(e *Entry) {
 		}
 	}
 	if w.broken != nil {
-		// The change is lost to the log. Only what begins now has all that comes.
+		// The log has lost the change. Only a new run has all later changes.
 		if now := time.Now(); now.Sub(w.tried) >= retryTime {
 			w.tried = now
 			if err := w.begin(); err != nil {
@@ -264,7 +264,7 @@ func (w *Writer) append(e *Entry) {
 	w.appended = make(chan struct{})
 }
 
-// logSizes tells from which entry on the log has as many bytes as it may have.
+// logSizes finds the first entry to keep so that the log does not exceed its maximum size.
 type logSizes struct {
 	bytes int64
 	marks []logMark
