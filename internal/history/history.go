@@ -1,9 +1,8 @@
-// Package history is for tests. It records what clients asked a group of servers for, and what they were answered.
-// Porcupine then decides whether the answers are linearizable: whether one server that did one thing after the other
-// could have given them.
+// Package history is for tests. It records the requests of clients to a group of servers, and the responses. Porcupine then decides
+// whether the responses are linearizable: whether a single server that runs one request after the other could have given them.
 //
-// The objects of a history do not depend on each other, and each is checked by itself. An object is a register or an API
-// key. A register is written by tasks of one index: a document, or a setting.
+// The objects of a history are independent, and each is checked separately. An object is a register or an API key. A register is
+// written by tasks of one index: a document, or a setting.
 package history
 
 import (
@@ -35,7 +34,7 @@ const (
 
 var kindNames = [...]string{"write", "status", "list", "cancel", "read", "make", "drop", "use"}
 
-// State is how a task stands. Tasks that are queued or run are Open.
+// State is the status of a task. Tasks that are queued or run are Open.
 type State uint8
 
 // The states of tasks.

@@ -100,7 +100,7 @@ func (s *state) succeededFrom(i int) bool {
 	return slices.ContainsFunc(s.tasks[i:], func(t stored) bool { return t.State == Succeeded })
 }
 
-// list compares the tasks with a list, which names those whose writers had no answer.
+// list compares the tasks with a list, which includes tasks whose writers got no response.
 func (s *state) list(all []Task) bool {
 	if len(all) != len(s.tasks) {
 		return false
