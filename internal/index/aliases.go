@@ -8,9 +8,9 @@ import (
 	"svc/internal/apierr"
 )
 
-// Aliases are the aliases of one moment. They do not change. A nil Aliases has none.
+// Aliases are the aliases at one moment. They are immutable. A nil Aliases has none.
 //
-// Moments share a base. Each has its own changes of it, so that a move costs the same however many aliases there are.
+// Successive versions share a base, and each has its own changes of it. So a move costs the same however many aliases there are.
 type Aliases struct {
 	base  *aliasBase
 	index map[string]string   // alias → uid, where it is another than in base; "": the alias is gone
@@ -136,7 +136,7 @@ func (a *Aliases) changesTo(index map[string]string) map[string]*string {
 	return changes
 }
 
-// uid returns the index behind an alias; "" when there is no such alias.
+// uid returns the index behind an alias, or "" if there is no such alias.
 func (a *Aliases) uid(alias string) string {
 	if a == nil {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"svc/segment"
 )
 
-// allocator gives out document ids for one batch after another: the lowest free
-// one first. What a batch frees is free for the next.
+// allocator assigns document ids for one batch after another, the lowest free one first. Ids freed by a batch are free for the next
+// batch.
 type allocator struct {
 	used *roaring.Bitmap // by live documents after the last commit
 
@@ -34,8 +34,8 @@ func newAllocator(v *View) *allocator {
 	return a
 }
 
-// idsOf returns the ids of a segment's live documents. Ids ascend with rows. So a run of rows has no gap if its ends are
-// as far apart as their ids, and a long run costs a few look-ups.
+// idsOf returns the ids of a segment's live documents. Ids ascend with rows, so a run of rows has no gap if its ends are as far apart
+// as their ids. A long run thus needs few lookups.
 func idsOf(l segment.Live) *roaring.Bitmap {
 	ids := roaring.New()
 	for start, n := 0, l.Rows(); start < n; {

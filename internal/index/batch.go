@@ -74,7 +74,7 @@ func (ix *Index) Apply(ctx context.Context, number uint64, ops []Op, p Progress)
 	return ix.ApplyCounted(ctx, number, ops, p, new(embed.Stats))
 }
 
-// ApplyCounted is Apply that counts the calls to providers of embeddings, those of a batch that fails too.
+// ApplyCounted is Apply that counts the calls to providers of embeddings, even if the batch fails.
 func (ix *Index) ApplyCounted(ctx context.Context, number uint64, ops []Op, p Progress, requests *embed.Stats) ([]OpResult, error) {
 	return ix.applyCounted(ctx, &number, ops, p, requests)
 }

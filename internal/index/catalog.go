@@ -384,7 +384,7 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 	return nil
 }
 
-// showAll makes indexes what readers see, all at once, each by its uid, and replaces the damaged ones, unless they are nil.
+// showAll replaces the indexes that readers see, all at once, by uid, and the damaged ones, unless damaged is nil.
 func (c *Catalog) showAll(indexes map[string]*Index, damaged map[string]damagedIndex) {
 	moved := make(map[string]*Index)
 	for uid, ix := range indexes {
@@ -409,7 +409,8 @@ func alreadyExists(uid string) error {
 	return apierr.New("index_already_exists", "Index `%s` already exists.", uid)
 }
 
-// DiskBytes returns the size of all files, and of those in use. It reads the directories of open indexes, and those of closed indexes once.
+// DiskBytes returns the size of all files, and of those in use. It reads the directories of open indexes each time, and those of
+// closed indexes once.
 func (c *Catalog) DiskBytes() (total, used int64) {
 	all := c.all()
 	known := make(map[string]bool, len(all))
@@ -442,9 +443,9 @@ func (c *Catalog) DiskBytes() (total, used int64) {
 	return max(total, used), used
 }
 
-// fileBytes returns the size of the files of the index. It reads the directory of a closed index once, if the directory has only what the
-// manifest names. Other files may still go: a file system may put their removal off while readers of the log need them. What a reader of
-// the log fetches for the next manifest counts from then on.
+// fileBytes returns the size of the files of the index. It reads the directory of a closed index once, if the directory has only
+// files that the manifest names. Other files may still be removed: a file system may delay that while readers of the log need them.
+// Files that a reader of the log fetches for the next manifest count from then on.
 func (ix *Index) fileBytes() int64 {
 	v := ix.current.Load()
 	if n := v.resting.Load(); n > 0 {

@@ -14,9 +14,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// CATALOG is replaced as a whole by each change. So that a change does not cost more the more indexes and aliases there are, CATALOG
-// names an immutable file, its base, once the entries take more than inlineCatalogBytes, and then has only the entries that differ. When
-// these take as much, the next change writes another base.
+// Each change replaces CATALOG as a whole. To keep the cost of a change independent of the number of indexes and aliases, CATALOG
+// names an immutable file, its base, once the entries exceed inlineCatalogBytes. CATALOG then has only the entries that differ. When
+// these become as large, the next change writes a new base.
 
 // inlineCatalogBytes is how much the entries of CATALOG may take, as entries.bytes counts them.
 const inlineCatalogBytes = 64 << 10
@@ -135,7 +135,7 @@ func (d *catalogDraft) removed() (n int) {
 	return n
 }
 
-// behind returns the uid behind an alias; "" when there is no such alias.
+// behind returns the uid behind an alias, or "" if there is no such alias.
 func (d *catalogDraft) behind(alias string) string {
 	if uid, changed := d.Aliases[alias]; changed {
 		if uid == nil {
@@ -299,8 +299,8 @@ func (b *catalogBase) change(e *entries) {
 	}
 }
 
-// DirectoriesOf returns the names of the directories of the indexes that a CATALOG names. The directory dir, beside which they are, has
-// the base of the CATALOG, if it has one.
+// DirectoriesOf returns the names of the index directories that a CATALOG names. dir is their parent directory, which also has the
+// base of the CATALOG, if any.
 func DirectoriesOf(fsys vfs.FS, dir string, b []byte) (directories []string, err error) {
 	content, _, err := decodeCatalog(path.Join(dir, catalogName), b, baseReader(fsys, dir))
 	for _, number := range content.indexes {
@@ -309,8 +309,8 @@ func DirectoriesOf(fsys vfs.FS, dir string, b []byte) (directories []string, err
 	return directories, err
 }
 
-// Excerpt returns the name of the directory of an index, and a CATALOG that names this index alone, without aliases. b is the CATALOG, and
-// base reads the base beside it by its name. There is an error if b does not name the index.
+// Excerpt returns the name of an index's directory, and a CATALOG with only this index, without aliases. b is the CATALOG, and base
+// reads its base file by name. It returns an error if b does not name the index.
 func Excerpt(b []byte, uid string, base func(name string) ([]byte, error)) (directory string, excerpt []byte, err error) {
 	content, _, err := decodeCatalog(catalogName, b, func(number uint64) (string, []byte, error) {
 		b, err := base(baseName(number))

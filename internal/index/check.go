@@ -13,7 +13,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// checkBlock is about how many bytes of a payload one goroutine checks at once. (A variable, so that tests can lower it.)
+// checkBlock is about how many bytes of a payload one goroutine checks at a time. (A variable, so that tests can lower it.)
 var checkBlock = 256 << 10
 
 // checkedLines are the lines of a payload in order, block by block.
@@ -132,8 +132,8 @@ func (c *payloadCheck) start(threads int) {
 	}
 }
 
-// checkTask checks some lines of a payload. A panic of the code that reads documents is an error of the
-// batch; damage of a segment that it looks ids up in is one, too.
+// checkTask checks some lines of a payload. A panic of the code that reads documents is an error of the batch. So is damage of a
+// segment in which it looks ids up.
 func (c *payloadCheck) checkTask(t *checkTask, own *vectorChecks) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // one bad document must not stop the server

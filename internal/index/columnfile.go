@@ -11,15 +11,15 @@ import (
 	"svc/segment"
 )
 
-// columnFile is an open file of columns beside a segment. From the commit that names it, the segment's file owns it, and
-// closes and removes it. It describes rows, which never change, so all views of the segment share it.
+// columnFile is an open file of columns for a segment. Once committed, it belongs to the segment's file, which closes and removes it.
+// It describes rows, which never change, so all views of the segment share it.
 type columnFile struct {
 	*segment.Reader
 	number uint64
 }
 
-// maxColumnFiles is the maximum number of column files beside a segment. Each costs a mapping and the smallest unit of the
-// file system. A settings change that needs another one rewrites the segment with all its columns.
+// maxColumnFiles is the maximum number of files of columns per segment. Each needs a mapping and at least one block of the file
+// system. A settings change that needs another one rewrites the segment with all its columns.
 const maxColumnFiles = 8
 
 // openColumns opens a file of columns of f's rows.

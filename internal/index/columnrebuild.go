@@ -17,8 +17,8 @@ import (
 	"svc/segment"
 )
 
-// Columns beside a segment derive from its documents, so damage in them loses nothing: they are rebuilt. The rebuilt file
-// takes the name of the damaged one, and no manifest changes: a crash leaves the one or the other.
+// Files of columns are derived from documents, so their damage loses nothing: they are rebuilt. The rebuilt file replaces the damaged
+// one under the same name, and no manifest changes. A crash leaves one of them.
 
 // errColumns says that columns of an index have to be rebuilt before it can be opened.
 var errColumns = errors.New("columns beside a segment must be rebuilt")

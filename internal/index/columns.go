@@ -290,7 +290,7 @@ func (c *columnCollector) Visit(int) {}
 // String implements document.Visitor.
 func (c *columnCollector) String(field int, s []byte, _ []int) {
 	if field != notWanted {
-		// An empty string is no value: it is not filtered, sorted or counted.
+		// An empty string is not a value: it is not filtered, sorted or counted.
 		if c.key = text.FacetKey(c.key[:0], s); len(c.key) > 0 {
 			c.columns.String(c.row, segment.FieldID(field), c.key, s)
 		}

@@ -42,8 +42,8 @@ func (c *change) discard(ix *Index) {
 // errStale says that an input of a merge is no longer part of the index.
 var errStale = errors.New("the segments of the merge are gone")
 
-// commit makes the change the next state of the index, on disk and in memory, or
-// leaves both as they are. The files of add are the view's, or removed, afterwards.
+// commit makes the change the next state of the index, on disk and in memory, or leaves both as they are. Afterwards the files of add
+// belong to the view, or are removed.
 func (ix *Index) commit(c *change) (err error) {
 	ix.committing.Lock()
 	defer ix.committing.Unlock()

@@ -130,8 +130,8 @@ func (l *lane) next() *Index {
 	return ix
 }
 
-// run does the merges of a lane, one after the other, until the compactor is closed. It stays with an index
-// while there is something to merge.
+// run makes the merges of a lane, one after the other, until the compactor is closed. It stays with an index while there is something
+// to merge.
 func (k *compactor) run(l *lane) {
 	for {
 		select {
@@ -243,9 +243,8 @@ func (v *View) plan(o mergeplan.Options) []mergeplan.Merge {
 	return merges
 }
 
-// mergeSegments merges some segments of base and commits the result. It reports
-// false when another merge has one of them or the gate is closed. Where base is out of date nothing is merged, but there is
-// something to do.
+// mergeSegments merges some segments of base and commits the result. It returns false if another merge has one of them or the gate is
+// closed. If base is out of date it merges nothing and returns true, so that its caller tries again.
 func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, throttle func(context.Context, int) error) (bool, error) {
 	c := &change{base: base}
 	var lives []segment.Live
@@ -291,7 +290,7 @@ func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, 
 	return ix.mergeTo(ctx, lives, o)
 }
 
-// mergeOptions returns the options of a merge that keeps what v needs, without columns and vectors to replace.
+// mergeOptions returns the options of a merge that keeps what v needs and replaces no columns or vectors.
 func (ix *Index) mergeOptions(v *View) segment.MergeOptions {
 	return segment.MergeOptions{
 		KeepColumn:   func(id segment.FieldID) bool { return v.Fields.Info(id).Column },

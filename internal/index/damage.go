@@ -37,8 +37,8 @@ func (d damagedIndex) asError(uid string) *apierr.Error {
 	return apierr.New("invalid_store_file", "The index `%s` is damaged and was not opened: its directory is %s. Restore the directory and restart the server, or delete the index. (%v)", uid, d.dir, d.err)
 }
 
-// lacking reports whether an index could not be opened because the process
-// lacks something that all indexes need: then none is to be called damaged.
+// lacking reports whether an index could not be opened because the process lacks something that all indexes need. Then the index does
+// not count as damaged.
 func lacking(err error) bool { return isOneOf(err, noFiles) || isOneOf(err, noMemory) }
 
 func isOneOf(err error, errnos []syscall.Errno) bool {
@@ -66,7 +66,7 @@ func (c *Catalog) asDamaged(uid, dir string, err error) damagedIndex {
 	return d
 }
 
-// passing returns the uids of quarantined indexes whose cause may have passed.
+// passing returns the uids of quarantined indexes whose cause may be gone.
 func (c *Catalog) passing() (uids []string) {
 	c.open.RLock()
 	defer c.open.RUnlock()
@@ -78,8 +78,7 @@ func (c *Catalog) passing() (uids []string) {
 	return uids
 }
 
-// Missing returns the error of an index that Get does not give: invalid_store_file
-// when there is one that could not be opened, else index_not_found.
+// Missing returns the error of an index that Get does not return: invalid_store_file if it could not be opened, else index_not_found.
 func (c *Catalog) Missing(uid string) *apierr.Error {
 	c.open.RLock()
 	d, damaged := c.open.damaged[uid]

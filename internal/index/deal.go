@@ -33,7 +33,7 @@ type deal struct {
 	}
 }
 
-// hand is the queue of one worker: documents that it was given and has not taken yet.
+// hand is the queue of one worker: documents dealt to it that it has not taken yet.
 type hand struct {
 	items []item
 	taken int  // of items

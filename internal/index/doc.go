@@ -3,9 +3,9 @@
 //
 // # Views
 //
-// Every state of an index is a View: segments, the deleted rows of each, and the settings. A view never changes.
-// Readers hold one and no lock. Views are counted, and so are the files that they show: the last release of a segment
-// file unmaps it, and unlinks it if no manifest names it (file.release). To take a view of an open index needs no lock.
+// Every state of an index is a View: segments, the deleted rows of each, and the settings. A view never changes. Readers hold one and
+// no lock. Views and their files have reference counts: the last release of a segment file unmaps it, and unlinks it if no manifest
+// names it (file.release). Taking a view of an open index needs no lock.
 //
 // # Commits
 //
@@ -13,56 +13,52 @@
 // files beside the current view and propose a change. Only Index.commit turns a change into the next view. It replaces
 // the manifest by a rename, and the rename is the commit point.
 //
-// A change is made from a base view, and others may have committed since. So commit reconciles: rows that a batch
-// deletes from a segment that was merged meanwhile are found again by their DocIDs, and documents that were deleted
-// while a merge ran are deleted in its output, too. A merge whose inputs are gone is dropped (errStale).
+// A change is based on a view, and others may have been committed since. So commit reconciles. Rows that a batch deletes from a
+// segment that was merged meanwhile are found again by their DocIDs. Documents that were deleted during a merge are deleted in its
+// output, too. A merge is dropped if an input no longer exists (errStale).
 //
-// If the sync after the rename fails, the manifest on disk may be the old or the new one. The index is then unsure: no
-// file that either names is removed, and the next write settles it first.
+// If the sync after the rename fails, the manifest on disk may be the old or the new one. The index is then unsure: no file that
+// either one names is removed, and the next write settles this first.
 //
 // # A batch
 //
-// Apply has two phases. Resolve runs the operations in order and records only where the bytes of each document are: in
-// which payload, or in which row. Nothing but ids, numbers and places is in memory, so a batch may have more documents
-// than memory. Build reads these bytes and has workers analyse documents in the order of their DocIDs, into a segment
-// each (worker.go). Filters in a batch see its own documents through small segments that are removed at its end
-// (pending.go). The manifest records the number of the last batch and its results, so that a batch that was interrupted
-// after its commit is recognised and not applied twice.
+// Apply has two phases. Resolve runs the operations in order and records only where the bytes of each document are: in which payload,
+// or in which row. Only ids, numbers and places are in memory, so a batch may have more documents than fit into memory. Build reads
+// these bytes and has workers analyse documents in the order of their DocIDs, each into its own segment (worker.go). Filters in a
+// batch see its own documents through small segments that are removed at its end (pending.go). The manifest records the number of the
+// last batch and its results, so that a batch interrupted after its commit is recognised and not applied twice.
 //
 // # Compaction
 //
-// Package mergeplan chooses which segments to merge. Three lanes, for small, medium and large merges, run one merge
-// each, so that a merge of minutes does not hold back those that a stream of small batches needs (compactor.go). The
-// gate of an index keeps a segment from being in two merges, and lets a change of settings, which may need all
-// segments, stop them (gate.go). A merge that fails pauses, for longer each time.
+// Package mergeplan chooses which segments to merge. Three lanes, for small, medium and large merges, run one merge each. So a merge
+// of minutes does not block those needed for a stream of small batches (compactor.go). The gate of an index keeps a segment from
+// being in two merges, and lets a change of settings, which may need all segments, stop merges (gate.go). A merge that fails pauses,
+// for longer each time.
 //
 // # Closed, quarantined and following
 //
-// An index beyond a number of open ones is closed when unused (evict.go): its outline stays in memory, and View opens
-// its segments again. The current view of a closed index has no references, so that taking one fails and opens the
-// index.
+// An unused index is closed if too many are open (evict.go): its outline stays in memory, and View opens its segments again. The
+// current view of a closed index has no references, so that taking one fails and opens the index.
 //
-// An index that cannot be opened is quarantined (damage.go): its uid stays taken, its files stay as they are, and the
-// other indexes go on. One that is found damaged while it is open is quarantined by a goroutine of its own
-// (suspect.go), because whoever meets the damage may hold a view, or locks.
+// An index that cannot be opened is quarantined (damage.go): its uid stays taken, its files stay as they are, and the other indexes
+// continue. If damage is found while an index is open, a separate goroutine quarantines it (suspect.go), because the code that finds
+// the damage may hold a view, or locks.
 //
-// A catalog that follows shows the indexes of another program (follow.go). It takes changes of manifests from outside
-// and refuses its own.
+// A catalog in follow mode shows the indexes of another program (follow.go). It applies changes of manifests from outside and refuses
+// its own.
 //
 // # Files
 //
-// names.go lists every name in the directory. A file that a manifest names is never modified, and its number is never
-// used again in the index. What a crash leaves is not named by any manifest, and opening the index removes it. CATALOG
-// maps uids to directories, and is replaced as a whole like a manifest (catalogfile.go).
+// names.go lists every name in the directory. A file that a manifest names is never modified, and the index never reuses its number.
+// Remains of a crash are not named by any manifest, and opening the index removes them. CATALOG maps uids to directories, and is
+// replaced as a whole like a manifest (catalogfile.go).
 //
 // # Caveats
 //
-//   - Readers of mapped memory panic on damage where they cannot return an error. Callers put a fence around them with
-//     mapped.Guard.
-//   - A file that is found damaged never gets a fresh checksum: merges, copies and rewrites verify what they read.
-//   - What a view returns may refer to mapped memory, and is valid until Release.
-//   - DocIDs of deleted documents are assigned again, the lowest first (allocator.go). A document keeps its DocID for
-//     life.
+//   - Readers of mapped memory panic on damage if they cannot return an error. Callers guard them with mapped.Guard.
+//   - A damaged file never gets a fresh checksum: merges, copies and rewrites verify what they read.
+//   - Data from a view may refer to mapped memory, and is valid until Release.
+//   - DocIDs of deleted documents are assigned again, the lowest first (allocator.go). A document keeps its DocID for life.
 //
 // Lock order: Views.mu, Catalog.changing, Index.writing, gate.mu, Index.committing, Catalog.open.
 // docs/architecture/ownership.md says what each guards.

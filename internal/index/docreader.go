@@ -9,7 +9,7 @@ import (
 	"svc/segment"
 )
 
-// docReader reads documents as the batch has made them so far. Not for several goroutines.
+// docReader reads documents in the state that the batch has reached. Not safe for concurrent use.
 type docReader struct {
 	b        *batch
 	payloads payloadReader

@@ -22,7 +22,7 @@ type editFile struct {
 	offset  int64
 }
 
-// editFile returns the batch's file, made when it is first asked for.
+// editFile returns the batch's file, creating it on first use.
 func (b *batch) editFile() (*editFile, error) {
 	if b.edited != nil {
 		return b.edited, nil
@@ -60,8 +60,8 @@ func (e *editFile) remove() {
 	_ = e.fs.Remove(e.name) // or the next open does it
 }
 
-// edit runs a script and returns how many documents the filter matched, and how many of these the script deleted. Nothing
-// changes unless the script ran well on all of them.
+// edit runs a script and returns how many documents the filter matched, and how many of these the script deleted. Nothing changes
+// unless the script succeeds on all of them.
 func (b *batch) edit(op *EditDocuments) (matched, deleted int, err error) {
 	out, err := b.editFile()
 	if err != nil {
@@ -130,7 +130,7 @@ func (b *batch) edit(op *EditDocuments) (matched, deleted int, err error) {
 	return matched, deleted, nil
 }
 
-// checkEdited checks what a script made of the document with an id. vectors says that it has a field _vectors.
+// checkEdited validates the result of a script for the document with an id. vectors says that it has a field _vectors.
 func (b *batch) checkEdited(id, doc []byte) (vectors bool, err error) {
 	now, err := document.ExternalID(doc, b.base.PrimaryKey)
 	if err != nil {

@@ -104,12 +104,12 @@ func (c *Catalog) evictions(ctx context.Context) {
 	}
 }
 
-// short reports whether memory runs short, as far as the options tell.
+// short reports whether memory runs short, as far as the options say.
 func (c *Catalog) short() bool { return c.options.MemoryShort != nil && c.options.MemoryShort() }
 
-// evictIdle evicts the indexes beyond keptLoaded that were unused for long, and those above the maximum. If memory is
-// short, it evicts an eighth of all indexes that are not in use. Their memory is free only after a garbage collection, so
-// the next round decides about the next eighth.
+// evictIdle evicts the indexes beyond keptLoaded that were unused for long, and those above the maximum. If memory is short, it
+// evicts an eighth of all unused indexes. Their memory is free only after a garbage collection, so the next round decides about the
+// next eighth.
 func (c *Catalog) evictIdle(now int64, short bool) {
 	s := &c.loaded
 	indexes := s.byUse()
@@ -138,7 +138,8 @@ func (c *Catalog) evictIdle(now int64, short bool) {
 	}
 }
 
-// evictSome evicts what can be, as the process gets no more memory or mappings. It reports whether that was something.
+// evictSome evicts as many indexes as possible, because the process gets no more memory or mappings. It reports whether it evicted
+// any.
 func (c *Catalog) evictSome() (some bool) {
 	indexes := c.loaded.byUse()
 	for _, ix := range indexes[:(len(indexes)+3)/4] {

@@ -186,7 +186,7 @@ func expiryOf(c *segment.Column, ord int, ttl *settings.TimeToLive) int64 {
 	return int64(min(max(at, -far), far))
 }
 
-// hiddenBefore returns the rows with a number below an ordinal and none from there on. was is that for another ordinal.
+// hiddenBefore returns the rows with a number below an ordinal and none from there on. was is the result for another ordinal.
 func hiddenBefore(c *segment.Column, below int, was hiddenRows) hiddenRows {
 	if below <= 0 {
 		return hiddenRows{}

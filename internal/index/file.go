@@ -41,7 +41,8 @@ type file struct {
 	}
 }
 
-// openFile opens a segment of the index with one reference. Nothing is read ahead: it may be to look at it, to inspect or to copy it.
+// openFile opens a segment of the index with one reference. It reads nothing ahead, because the segment may only be inspected or
+// copied.
 func (ix *Index) openFile(number uint64) (*file, error) { return ix.openFileWith(segment.Open, number) }
 
 // openFileWith is openFile with the function that opens the segment.
@@ -138,13 +139,13 @@ func (f *file) release() {
 	ix.catalog.files.Done()
 }
 
-// discard releases a file that was made for a commit that is not to be.
+// discard releases a file of a commit that will not happen.
 func (f *file) discard() {
 	f.unnamed.Store(true)
 	f.release()
 }
 
-// live returns the file's rows without those of deleted (nil: none), which it may not modify.
+// live returns the file's rows without those of deleted (nil: none), which must not be modified.
 func (f *file) live(deleted *roaring.Bitmap) segment.Live {
 	if deleted != nil && deleted.IsEmpty() {
 		deleted = nil

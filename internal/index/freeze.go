@@ -10,8 +10,8 @@ import (
 	"svc/segment"
 )
 
-// Frozen is one state of all indexes, for copies. Compaction continues: replaced segments of open indexes keep their files
-// until Release. View opens the segments of the other indexes, as compaction has left them by then.
+// Frozen is one state of all indexes, for copies. Compaction continues: replaced segments of open indexes keep their files until
+// Release. View opens the segments of the other indexes, in the state of compaction at that time.
 type Frozen struct {
 	catalog *Catalog
 	indexes []frozenIndex
@@ -29,8 +29,8 @@ type frozenIndex struct {
 	leave  func() // closes what View opened; nil: it was open
 }
 
-// Freeze takes a view of every open index. Until Release, no batch may run and no index may be created, deleted or
-// swapped. It is an error if an index could not be opened, because a copy without it would look complete.
+// Freeze takes a view of every open index. Until Release, no batch may run and no index may be created, deleted or swapped. It is an
+// error if an index cannot be opened, because a copy without it would look complete.
 func (c *Catalog) Freeze() (*Frozen, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -215,7 +215,7 @@ func (v *View) EachDocument(rows []*roaring.Bitmap, f func(seg int, row segment.
 	}
 }
 
-// SetTimes gives an index that comes from elsewhere the times it had there.
+// SetTimes gives an imported index its original times.
 func (ix *Index) SetTimes(created, updated time.Time) error {
 	ix.writing.Lock()
 	defer ix.writing.Unlock()

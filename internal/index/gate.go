@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// gate keeps track of the merges that run on one index, so that no segment is
-// in two of them and that a writer that needs all segments for itself can stop them.
+// gate tracks the merges running on one index, so that no segment is in two of them and that a writer that needs all segments can
+// stop them.
 type gate struct {
 	mu struct {
 		sync.Mutex

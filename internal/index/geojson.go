@@ -38,7 +38,7 @@ func parseGeoJSON(value []byte) (parts []geo.ShapePart, reason string) {
 
 type shapeReader struct{ parts []geo.ShapePart }
 
-// object reads a geometry or, where they may stand, a feature or a collection of features.
+// object reads a geometry or, if allowed, a feature or a collection of features.
 func (r *shapeReader) object(value []byte, feature, features bool) error {
 	var kind string
 	members := map[string][]byte{}

@@ -2,9 +2,8 @@ package index
 
 import "github.com/cespare/xxhash/v2"
 
-// idTable numbers external ids from 0 in the order in which they come. It is a
-// hash table with open addressing over chunks with all ids: about 16 bytes
-// beside the id itself, where a Go map of strings takes four times that.
+// idTable numbers external ids from 0 in order of arrival. It is a hash table with open addressing over chunks with all ids. It takes
+// about 16 bytes per id besides the id itself; a Go map of strings takes four times as much.
 type idTable struct {
 	slots []idSlot // a power of two, at most ¾ full
 	ids   [][]byte // of idChunk ids each

@@ -35,7 +35,7 @@ type Options struct {
 	inlineCatalog          int // 0: inlineCatalogBytes
 }
 
-// steadyThreads returns how many threads work at full speed beside searches.
+// steadyThreads returns how many threads work at full speed during searches.
 func (o *Options) steadyThreads() int { return o.MaxIndexingThreads - o.YieldingThreads }
 
 // complete replaces zero values by defaults. At least one thread does not yield to searches.
@@ -71,7 +71,7 @@ func (o *Options) complete() {
 	}
 }
 
-// Index is one index. One goroutine at a time may call Apply; everything else is for all.
+// Index is one index. Only one goroutine at a time may call Apply; everything else is safe for concurrent use.
 type Index struct {
 	catalog *Catalog
 	options *Options
@@ -140,8 +140,8 @@ func (ix *Index) take() (*View, error) {
 	}
 }
 
-// createIndex makes the directory of a new, empty index and opens it. The caller names it
-// in the CATALOG, whose replacement makes the directory's own name durable first.
+// createIndex creates the directory of a new, empty index and opens it. The caller names it in the CATALOG, whose replacement first
+// makes the directory's own name durable.
 func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	fsys := c.options.FS
 	now := c.options.Now().UTC()
@@ -246,8 +246,8 @@ func (ix *Index) renameLocked(uid string) {
 	ix.replaceLocked(v)
 }
 
-// SetPrimaryKey changes the primary key while there are no documents. With documents it returns
-// index_primary_key_already_exists, unless the key is the same. Repeating it has no effect.
+// SetPrimaryKey changes the primary key while there are no documents. With documents it returns index_primary_key_already_exists,
+// unless the key is the same. Repeating it has no effect.
 func (ix *Index) SetPrimaryKey(key string, batch uint64) error {
 	if err := ix.catalog.settle(); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (r *reporter) enter(level int, names []string, i int) {
 	r.at(level, names[i], i, len(names))
 }
 
-// at reports a step. Workers call it at the same time: the lock keeps the calls of p one after the other.
+// at reports a step. Workers call it at the same time; the lock serializes the calls of p.
 func (r *reporter) at(level int, name string, finished, total int) {
 	if r.p == nil {
 		return

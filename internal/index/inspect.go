@@ -15,8 +15,9 @@ const (
 	// it: that would delay the first search.
 	inspectBytesPerSecond = 64 << 20
 
-	// inspectMemoryShare is the share of Options.MaxIndexingMemory, the memory of one batch, that is read in a second at most. What an
-	// inspection reads drives pages of searches out of a small memory: with 64 MiB a second, all pages of 512 MiB within 8 seconds.
+	// inspectMemoryShare is the share of Options.MaxIndexingMemory, the memory of one batch, that is read per second at most. Pages
+	// read by an inspection displace those of searches if memory is small: with 64 MiB a second, all pages of 512 MiB within 8
+	// seconds.
 	inspectMemoryShare = 40
 )
 
@@ -55,9 +56,9 @@ const (
 	maxRescanPause = 10 * time.Minute
 )
 
-// startupScan opens each closed index, one after the other, and closes it again. This reports damage soon
-// after the start, removes what a crash left, and starts merges that the last stop prevented. It yields to searches, and
-// ends with ctx. It returns the indexes to retry, which cannot be opened now.
+// startupScan opens each closed index, one after the other, and closes it again. This reports damage soon after the start, removes
+// remains of a crash, and starts merges that the last stop prevented. It yields to searches, and ends with ctx. It returns the
+// indexes to retry, which cannot be opened now.
 func (c *Catalog) startupScan(ctx context.Context) (left []*Index) {
 	var closed []*Index
 	for _, ix := range c.all() {
@@ -83,8 +84,8 @@ func (c *Catalog) startupScan(ctx context.Context) (left []*Index) {
 	return left
 }
 
-// rescan scans indexes until each could be opened, or turned out to be damaged, and those whose manifests could not be read.
-// Before each round it pauses, longer and longer. It ends with ctx.
+// rescan scans indexes until each could be opened, or turned out to be damaged, and those whose manifests could not be read. It
+// pauses before each round, for longer each time. It ends with ctx.
 func (c *Catalog) rescan(ctx context.Context, left []*Index, pause time.Duration) {
 	for ; len(left) > 0 || len(c.passing()) > 0; pause = min(2*pause, maxRescanPause) {
 		t := time.NewTimer(pause)
@@ -181,7 +182,7 @@ func (ix *Index) inspect(ctx context.Context, rate *rate) error {
 	return nil
 }
 
-// hold takes a reference to a segment of the current view; nil when it is not there any more.
+// hold takes a reference to a segment of the current view, or returns nil if the view no longer has it.
 func (ix *Index) hold(number uint64) *file {
 	v, err := ix.take()
 	if err != nil {

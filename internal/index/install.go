@@ -42,7 +42,7 @@ func (ix *Index) sweepLocked(v *View, m *manifest) {
 	ix.committing.swept = true
 }
 
-// installing is what install has opened. What the next view does not take over is closed again.
+// installing has what install has opened. close releases what the next view does not take over.
 type installing struct {
 	ix     *Index
 	files  []*file                 // of the next view, in order
@@ -68,7 +68,7 @@ func (in *installing) close() {
 	}
 }
 
-// install makes a manifest of the writer that of the index, on disk and in memory. b is m encoded.
+// install makes a manifest of the writer the current one, on disk and in memory. b is m encoded.
 func (ix *Index) install(m *manifest, b []byte) error {
 	ix.committing.Lock()
 	defer ix.committing.Unlock()
@@ -145,7 +145,7 @@ func (ix *Index) install(m *manifest, b []byte) error {
 	return nil
 }
 
-// raiseNumbers has files that are made here get numbers behind those of the manifest.
+// raiseNumbers makes later file numbers of this process exceed those of the manifest.
 func (ix *Index) raiseNumbers(m *manifest) {
 	ix.nextSegment.Store(max(ix.nextSegment.Load(), m.NextSegment))
 }

@@ -5,8 +5,8 @@ const (
 	// maxFields is the number of field paths in an index: what a segment.FieldID can number.
 	maxFields = 1<<16 - 1
 
-	// DefaultSearchCacheBytes is for callers that set no bound. It suits a host with 1 GiB of memory: with it, a server that is asked many
-	// things stays far below half of that. The option of the server has a default of its own, 128 MiB.
+	// DefaultSearchCacheBytes is for callers without a limit of their own. It suits a host with 1 GiB of memory: a server with varied
+	// searches then stays far below half of that. The option of the server has another default, 128 MiB.
 	DefaultSearchCacheBytes = 64 << 20
 
 	// maxBuilderBytes bounds the buffers of one worker. With twice as much, an import of 500,000 package descriptions took 1 to 9% less
@@ -35,7 +35,7 @@ const (
 	// gatherBytes bounds what a worker holds of documents, rendered texts and vectors while it waits for their embedder.
 	gatherBytes = 8 << 20
 
-	// chunkMoved is how many stored documents are looked at together for whether a change of embedders concerns them.
+	// chunkMoved is how many stored documents are checked together for whether a change of embedders concerns them.
 	chunkMoved = 4096
 
 	// A segment is recast if a batch changes at least minRecastRows of its documents, and one in recastShare, but none of their words. A
@@ -43,8 +43,8 @@ const (
 	minRecastRows = 256
 	recastShare   = 8
 
-	// recastSample is how many documents of a segment are compared first. If words of more than half of them change, the segment is not
-	// recast: a new import of all documents is not to be compared with the stored ones.
+	// recastSample is how many documents of a segment are compared first. If words of more than half of them change, the segment is
+	// not recast: comparing all documents of a new import with the stored ones does not pay off.
 	recastSample = 32
 
 	// readAhead is how much of a payload a worker reads at once when documents follow each other, in bytes.
@@ -53,8 +53,8 @@ const (
 	// largeBytes is from which size on a document is not read into memory, but is in a mapping of its payload or of a file of its own.
 	largeBytes = 1 << 20
 
-	// smallMergeBytes and mediumMergeBytes divide the lanes of the compactor: merges up to these sizes
-	// need not wait for larger ones, so that what single-document batches or large ones write never piles up behind a long merge.
+	// smallMergeBytes and mediumMergeBytes divide the lanes of the compactor: merges up to these sizes do not wait for larger ones,
+	// so that segments of single-document batches or large ones never pile up behind a long merge.
 	smallMergeBytes  = 32 << 20
 	mediumMergeBytes = 512 << 20
 

@@ -16,7 +16,7 @@ type payloadLine struct {
 	stood   place  // where base has the document, if the check has looked; seg is noSegment: nowhere
 }
 
-// payloadLines has what the check of a payload found of its lines, in order, in a few bytes each beside the id:
+// payloadLines has what the check of a payload found about its lines, in order, in a few bytes each besides the id:
 //
 //	uvarint distance of the offset from the end of the line before
 //	uvarint length << 1 | vectors

@@ -32,7 +32,7 @@ type manifest struct {
 
 	half bool // settings name halfPrecision; not read from a file
 
-	// What statistics say, so that they open no segments; nil when an earlier program wrote the manifest, or it is not counted.
+	// For statistics, so that they need not open segments; nil if an earlier program wrote the manifest, or if it is not counted.
 	Size  *Size  `json:",omitempty"`
 	Tally *tally `json:",omitempty"`
 }
@@ -45,8 +45,7 @@ type segmentEntry struct {
 	Columns    []uint64 `json:",omitempty"` // numbers of files of columns beside it
 }
 
-// result is an OpResult of the last batch, kept so that a batch that was
-// interrupted after its commit is finished with its right counts.
+// result is an OpResult of the last batch, stored so that a batch interrupted after its commit finishes with its right counts.
 type result struct {
 	Code    apierr.Code  `json:",omitempty"`
 	Message string       `json:",omitempty"`
@@ -56,7 +55,7 @@ type result struct {
 	Patched *PatchResult `json:",omitempty"`
 }
 
-// encodeResults keeps of an error what clients see: its code and message.
+// encodeResults keeps the parts of an error that clients see: its code and message.
 func encodeResults(results []OpResult) []result {
 	out := make([]result, len(results))
 	for i, r := range results {
@@ -146,7 +145,7 @@ func decodeManifest(name string, b []byte) (*manifest, error) {
 	return m, nil
 }
 
-// eachFile calls f with the number of each file that the manifest names, and what makes its name of that.
+// eachFile calls f with the number of each file that the manifest names, and a function that returns the name for it.
 func (m *manifest) eachFile(f func(number uint64, name func(uint64) string)) {
 	if m.SettingsFile != 0 {
 		f(m.SettingsFile, settingsName)
@@ -168,7 +167,7 @@ func (m *manifest) files() (names []string) {
 	return names
 }
 
-// change returns the change that makes b, which is the manifest encoded, that of the index in a directory.
+// change returns the change that makes b, an encoded manifest, that of the index in a directory.
 func (m *manifest) change(dir string, b []byte) commit.Change {
 	c := commit.Change{Kind: commit.Manifest, Name: path.Join(dir, manifestName), Data: b, Files: m.files()}
 	for i, name := range c.Files {

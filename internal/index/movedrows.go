@@ -12,8 +12,8 @@ import (
 	"svc/segment"
 )
 
-// movedRows returns the stored documents whose vectors or bytes change with the embedders. These are rewritten; all others
-// stay in place.
+// movedRows returns the stored documents whose vectors or bytes change with the embedders. These are rewritten; all others stay in
+// place.
 func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 	var plans []int
 	for i, p := range b.plans {

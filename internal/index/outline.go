@@ -56,7 +56,7 @@ func (s *Size) add(l segment.Live) {
 	}
 }
 
-// tally is what the segments of an index have to be looked at for.
+// tally has the numbers for which the segments of an index have to be read.
 type tally struct {
 	Fields   []int `json:",omitempty"` // by FieldID: the documents with a first-level field
 	Vectors  int   `json:",omitempty"`
@@ -73,8 +73,8 @@ type Counts struct {
 // Outline returns the outline of the current state. It opens nothing.
 func (ix *Index) Outline() *Outline { return &ix.current.Load().Outline }
 
-// Size returns how much is stored in the index now, expired documents too. It opens segments only where the manifest does not tell, and
-// only then there is an error.
+// Size returns how much is stored in the index now, including expired documents. It opens segments only if the manifest does not have
+// the numbers; only then an error is possible.
 func (ix *Index) Size() (Size, error) {
 	if s := ix.Outline().size; s != nil {
 		return *s, nil

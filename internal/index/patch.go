@@ -31,7 +31,7 @@ type PatchFailure struct {
 	Message  string      `json:"message"`
 }
 
-// maxPatchFailures is how many failures a result lists. The manifest keeps them until the next batch.
+// maxPatchFailures is the maximum number of failures in a result. The manifest keeps them until the next batch.
 const maxPatchFailures = 100
 
 // fail counts a failure. List keeps the first by position.
@@ -73,7 +73,7 @@ type patcher struct {
 	out      *editFile
 }
 
-// maxMatchers is how many filters are kept from one operation to the next.
+// maxMatchers is how many filters are cached between operations.
 const maxMatchers = 1000
 
 // patch runs the operations of a payload. All operations of a document are run together, in their order, so that each document is read
@@ -208,7 +208,7 @@ func (p *patcher) checkSum() error {
 	return nil
 }
 
-// failed counts the error of an operation if it is one for users, and else returns it.
+// failed counts the error of an operation if it is one for users, and otherwise returns it.
 func (p *patcher) failed(position int, id []byte, err error) error {
 	var user *apierr.Error
 	if !errors.As(err, &user) {
@@ -301,7 +301,8 @@ func (p *patcher) one(id, line []byte, exists bool) (does, vectors bool, err err
 	return true, vectors, nil
 }
 
-// check checks what an operation made of the document with an id, as if it had been sent. vectors says that it has a field _vectors.
+// check validates the result of an operation for the document with an id, as if a client had sent it. vectors says that it has a
+// field _vectors.
 func (p *patcher) check(id, doc []byte, existed bool) (vectors bool, err error) {
 	now, err := document.ExternalID(doc, p.key)
 	if err != nil || !bytes.Equal(now, id) {

@@ -92,8 +92,7 @@ func (f *summedFile) is(sum uint64) (bool, error) {
 	return f.sum.Sum64() == sum, err
 }
 
-// payloadReader reads documents of payload files, of one file at a time. Those that
-// follow each other in the file are read together; of large ones a mapping is given.
+// payloadReader reads documents of payload files, one file at a time. It reads adjacent ones together, and maps large ones.
 type payloadReader struct {
 	fs     vfs.FS
 	name   string

@@ -13,9 +13,9 @@ import (
 	"svc/segment"
 )
 
-// pending makes the documents that a batch has written so far visible to its filters. Filters look at segments, and the batch writes its
-// own at the end. So the values of these documents go to segments without words, which are removed when the batch ends. Each call writes
-// only the documents that changed since the one before.
+// pending makes the documents that a batch has written so far visible to its filters. Filters work on segments, and the batch writes
+// its own only at the end. So the values of these documents go to segments without words, which are removed when the batch ends. Each
+// call writes only the documents that changed since the previous call.
 type pending struct {
 	fields *fieldTable // of all of them
 	parts  []pendingPart
@@ -28,7 +28,7 @@ type pendingPart struct {
 	from, to int32
 }
 
-// maxPendingParts is how many parts are looked at by each filter. With more of them all documents are written again, into one.
+// maxPendingParts is the number of parts that a filter may have to read. Beyond it all documents are written again, into one part.
 const maxPendingParts = 16
 
 // matching returns the documents with a version of the batch that a filter matches. update was called before.

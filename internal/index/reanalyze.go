@@ -148,8 +148,8 @@ func (r *reanalysis) run(ctx context.Context) (finished bool) {
 	return true
 }
 
-// reanalyzeOne indexes the words of one segment again. It calls begin first, and progress with numbers of finished documents. left is false
-// when no segment has stale words, or the index is closed.
+// reanalyzeOne reanalyses the words of one segment. It calls begin first, and progress with numbers of finished documents. left is
+// false if no segment has stale words, or the index is closed.
 func (ix *Index) reanalyzeOne(ctx context.Context, begin func(stale), progress func(documents int)) (left bool, err error) {
 	base, err := ix.take()
 	if err != nil {

@@ -112,7 +112,7 @@ func (b *batch) recastSegments(c *change, next *View) (compared bool, end func()
 	return true, end, nil
 }
 
-// maxMovedFields is how many fields documents of a segment may get or lose, nested ones counted: each takes two sets of rows.
+// maxMovedFields is how many fields documents of a segment may gain or lose, including nested ones: each takes two sets of rows.
 const maxMovedFields = 64
 
 // errTooLarge ends the recasting of a segment whose columns, or moved fields, need more than their share of the memory.
@@ -278,8 +278,8 @@ func (b *batch) recastOne(r *recasting, next *View, share int64, p *pace.Worker,
 	return err
 }
 
-// recaster makes the documents of a segment that is recast. From the same documents it fills the columns whose values change, those that
-// were rounded, and the fields that documents get or lose.
+// recaster creates the documents of a recast segment. From the same documents it fills the columns whose values change, those that
+// were rounded, and the fields that documents gain or lose.
 type recaster struct {
 	r       *recasting
 	live    segment.Live

@@ -97,7 +97,7 @@ func (b *batch) numberOf(external []byte, stood place, known bool) int {
 	return n
 }
 
-// numberAt is number for a document that is known to stand in a row of base.
+// numberAt is number for a document that is known to be in a row of base.
 func (b *batch) numberAt(seg int, row segment.Row) int {
 	n, added := b.table.find(b.base.Segments[seg].ExternalID(row))
 	if added {
@@ -222,8 +222,8 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	return distinct, err
 }
 
-// reservable returns for how many ids a table may make room before they come: slots for them take at most an eighth of the memory for
-// indexing. Beyond that the table grows as it needs to.
+// reservable returns for how many ids a table may reserve room in advance: slots for them take at most an eighth of the memory for
+// indexing. Beyond that the table grows on demand.
 func (b *batch) reservable() int {
 	memory := b.ix.options.MaxIndexingMemory
 	if b.background {

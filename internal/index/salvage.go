@@ -47,8 +47,8 @@ func SalvagedSegment(r *segment.Salvaged) *Salvaged {
 	return &Salvaged{View: &View{Segments: []segment.Live{{Reader: r.Reader}}}, Segments: []*segment.Salvaged{r}}
 }
 
-// SalvageCatalog returns the directories of the indexes (uid → directory) below a directory that is not open and may be
-// damaged. Indexes without a known uid are named by the number of their directory.
+// SalvageCatalog returns the directories of the indexes (uid → directory) below a directory that is not open and may be damaged.
+// Indexes without a known uid are named by the number of their directory.
 func SalvageCatalog(fsys vfs.FS, dir string) (uids map[string]string, lost, mended []*apierr.Corruption, err error) {
 	uids = map[string]string{}
 	names, err := fsys.List(dir)
@@ -234,10 +234,10 @@ func (s *Salvaged) dropOlder() {
 	}
 }
 
-// keyProbe is how many documents tell what the primary key was.
+// keyProbe is the number of documents from which the primary key is guessed.
 const keyProbe = 100
 
-// findPrimaryKey returns the one field at the first level whose value is the id of all documents that are looked at.
+// findPrimaryKey returns the only first-level field whose value is the id in all checked documents.
 func (s *Salvaged) findPrimaryKey() string {
 	var candidates map[string]bool
 	seen := 0

@@ -25,7 +25,7 @@ const (
 	leastSampled     = 512
 	// sampledBytes is about how much of them is read at most.
 	sampledBytes = 8 << 20
-	// sampledDocumentBytes is how much of a document is kept. A dictionary is made of no more.
+	// sampledDocumentBytes is how much of a document is kept. A dictionary uses no more.
 	sampledDocumentBytes = 4 << 10
 )
 

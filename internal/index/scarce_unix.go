@@ -4,7 +4,7 @@ package index
 
 import "syscall"
 
-// The errors of a process that may open no more files, and of one that gets no more memory or mappings, to open an index with.
+// The errors of opening an index when the process may open no more files, or gets no more memory or mappings.
 var (
 	noFiles  = []syscall.Errno{syscall.EMFILE, syscall.ENFILE}
 	noMemory = []syscall.Errno{syscall.ENOMEM}

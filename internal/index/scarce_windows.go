@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The errors of a process that may open no more files, and of one that gets no more memory or mappings, to open an index with.
+// The errors of opening an index when the process may open no more files, or gets no more memory or mappings.
 var (
 	noFiles  = []syscall.Errno{windows.ERROR_TOO_MANY_OPEN_FILES}
 	noMemory = []syscall.Errno{windows.ERROR_NOT_ENOUGH_MEMORY, windows.ERROR_OUTOFMEMORY, windows.ERROR_NO_SYSTEM_RESOURCES,

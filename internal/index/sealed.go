@@ -24,7 +24,7 @@ type seal struct {
 	oldest  uint32 // that is read
 }
 
-// The format versions of manifests. Those of version 1 have all deleted rows in them.
+// The format versions of manifests. In version 1 they contain all deleted rows.
 const (
 	tombstonesVersion = 2 // lists of deleted rows
 	besideVersion     = 3 // and files of columns; written when there is one

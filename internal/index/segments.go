@@ -56,8 +56,7 @@ func (g *gate) states() []MergeState {
 	return all
 }
 
-// SearchCache returns how many bytes of computed results are kept for all indexes, and how often since the start one was found
-// there or was not.
+// SearchCache returns the size of the cache of results for all indexes, and the numbers of hits and misses since the start.
 func (c *Catalog) SearchCache() (bytes int64, hits, misses uint64) {
 	hits, misses = c.results.Counts()
 	return c.results.Bytes(), hits, misses

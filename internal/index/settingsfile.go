@@ -14,10 +14,10 @@ import (
 	"svc/segment/synonym"
 )
 
-// Every commit rewrites the manifest, so the manifest holds only small settings. Larger settings have an immutable file of
-// their own, which the manifest names. The file also holds the table of synonyms, which searches read where it is mapped.
+// Every commit rewrites the manifest, so the manifest contains only small settings. Larger settings have an immutable file of their
+// own, which the manifest names. The file also contains the table of synonyms, which searches read from mapped memory.
 
-// inlineSettingsBytes is how large settings in a manifest may be.
+// inlineSettingsBytes is the size up to which settings are in the manifest.
 const inlineSettingsBytes = 4 << 10
 
 // settingsFile is an open file of settings. Each view with these settings holds a reference, and so does its creator until
@@ -114,8 +114,8 @@ func (v *View) keep(f *settingsFile) {
 	v.kept = f
 }
 
-// keepSettings gives next, which comes after cur, the file of its settings. It writes one when the settings are large and new, and returns
-// it with a reference of the caller. committing is held.
+// keepSettings gives next, the successor of cur, the file of its settings. If the settings are large and new, it writes one and
+// returns it with a reference for the caller. committing is held.
 func (ix *Index) keepSettings(cur, next *View) (made *settingsFile, err error) {
 	switch like := next.likeness; {
 	case like.inline != nil:

@@ -16,8 +16,8 @@ func (c *Catalog) SetShards(r *shard.Ring) { c.shards.Store(r) }
 // Shards returns what SetShards was given last.
 func (v *View) Shards() *shard.Ring { return v.shardsOf.shards.Load() }
 
-// Shard returns what finds the documents of a shard in a segment of the view; nil when the ring, which may be nil, has no such shard.
-// The bitmaps that it returns are shared, and may hold deleted rows.
+// Shard returns a function that finds the documents of a shard in a segment of the view, or nil if the ring, which may be nil, has no
+// such shard. The bitmaps that it returns are shared, and may include deleted rows.
 func (v *View) Shard(r *shard.Ring, name string) func(segment.Live) *roaring.Bitmap {
 	if r == nil {
 		return nil

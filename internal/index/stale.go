@@ -19,8 +19,8 @@ type stale struct {
 // Stale describes the stale words of the view. It is computed once a view.
 func (v *View) Stale() stale { return v.stale() }
 
-// findStale finds the segments whose words were made by another version of the analysis. Lost says that this
-// program cannot repeat one of these versions.
+// findStale finds the segments whose words another version of the analysis made. Lost says that this program cannot repeat one of
+// these versions.
 func (v *View) findStale() (s stale) {
 	possible := sync.OnceValue(v.pipelines)
 	for i, f := range v.files {
@@ -36,8 +36,8 @@ func (v *View) findStale() (s stale) {
 	return s
 }
 
-// OlderAnalyzers returns the analyzers of the older versions that made stale words of the view, if this program can repeat them. They are
-// shared and made once a view.
+// OlderAnalyzers returns the analyzers of the older versions that made stale words of the view, if this program can repeat them. They
+// are shared, and created once per view.
 func (v *View) OlderAnalyzers() []*text.Analyzer { return v.older() }
 
 // findOlder returns an analyzer for each older version that the program can repeat. Queries are read with

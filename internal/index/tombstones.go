@@ -10,9 +10,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// tombstones are the deleted rows of one segment, as the manifest stores them. Every commit rewrites the manifest, so it
-// holds only few rows. Many rows move to an immutable file, and the manifest holds the number of that file and the rows
-// deleted since.
+// tombstones are the deleted rows of one segment, as the manifest stores them. Every commit rewrites the manifest, so it contains
+// only few rows. Many rows move to an immutable file, and the manifest has the number of that file and the rows deleted since.
 type tombstones struct {
 	all   *roaring.Bitmap // as the view has them
 	file  uint64          // number of the file that has some of them; 0: none has

@@ -12,8 +12,8 @@ import (
 	"svc/segment"
 )
 
-// Trial is a view under other settings, as far as that needs no new segments. It is never stored, and its results are not
-// cached with the segments.
+// Trial is a view under other settings, as far as possible without new segments. It is never stored, and its results are not cached
+// with the segments.
 type Trial struct {
 	*View
 	Reindexing []Reindexing // changes that are not tried, in the order of the settings
@@ -78,7 +78,7 @@ func (ix *Index) Try(v *View, u *settings.Update) (*Trial, error) {
 	return t, nil
 }
 
-// staleWhat says what has to be made of documents before searches can be under some settings; "" when nothing has.
+// staleWhat says what would have to be rebuilt before searches are possible under some settings, or "".
 func staleWhat(stale *settings.Rebuild, s *settings.Settings, fields *settings.Fields) string {
 	switch {
 	case stale.Words:

@@ -9,7 +9,7 @@ import (
 	"svc/segment"
 )
 
-// vectorChecks checks what documents bring in _vectors, for the embedders there are before a batch.
+// vectorChecks validates _vectors of documents, for the embedders that exist before a batch.
 type vectorChecks struct {
 	embedders []*ViewEmbedder
 	unfit     map[string]map[int]bool // dimensions of given vectors that do not fit, by embedder; nil: those are refused

@@ -36,7 +36,7 @@ type vectorizer struct {
 	rendered int       // bytes of the texts gathered
 }
 
-// gathered is what one embedder is to embed of the documents gathered, and the vectors it made.
+// gathered has the inputs of the collected documents for one embedder, and the vectors generated from them.
 type gathered struct {
 	inputs  []embed.Input
 	ids     []string // of the documents that they are of
@@ -59,7 +59,7 @@ type part struct {
 	keep     []float32 // the vector that the fragment has; nil when it has none
 }
 
-// fold is what the versions of a document say of one embedder, as far as they have been read.
+// fold is the merged entry of one embedder over the versions of a document read so far.
 type fold struct {
 	has  bool               // there is an entry
 	v    segment.DocVectors // what there is
@@ -89,8 +89,8 @@ func (z *vectorizer) reset() {
 	z.rendered = 0
 }
 
-// document works out one document: id is its external id, merged all its versions laid over each other. It returns the
-// document as it is to be stored, valid until the next call, and its entries, which are complete after embed.
+// document processes one document: id is its external id, merged has all its versions merged. It returns the document as it will be
+// stored, valid until the next call, and its entries, which are complete after embed.
 func (z *vectorizer) document(it item, id, merged []byte) (doc []byte, entries []docEntry, err error) {
 	z.id, z.seg, z.row, z.state, z.stored = id, it.seg, it.row, nil, nil
 	z.versions, z.folds = z.versions[:0], z.folds[:0]
@@ -187,7 +187,7 @@ func (z *vectorizer) entryOf(l segment.Live, e *ViewEmbedder) (v segment.DocVect
 	return segment.DocVectors{}, shape, false
 }
 
-// vectorsOf returns the field _vectors of one version; nil when it has none.
+// vectorsOf returns the field _vectors of one version, or nil if it has none.
 func (z *vectorizer) vectorsOf(src source, merged []byte) ([]byte, error) {
 	switch {
 	case !src.vectors:
@@ -397,7 +397,7 @@ func (z *vectorizer) entry(plan int) (docEntry, error) {
 	}
 	e := docEntry{plan: plan, id: p.is.ID, v: f.v, made: f.made}
 	if !f.v.Regenerate {
-		// They are the document's own from now on: the fragments may change, and their numbers be those of others.
+		// They now belong to the document itself: the fragments may change, and their numbers may be reused.
 		e.v.Fragments = nil
 	}
 	if !f.made {

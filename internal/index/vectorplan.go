@@ -116,7 +116,7 @@ func (b *batch) planEmbedder(p *vectorPlan, cfg *settings.Embedder) error {
 	return err
 }
 
-// newID returns the next number of an embedder, or of another shape of one.
+// newID returns the next number for an embedder, or for another shape of one.
 func (b *batch) newID() (segment.EmbedderID, error) {
 	id := b.nextID
 	if id+1 == 0 {

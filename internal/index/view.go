@@ -42,7 +42,7 @@ type View struct {
 	older        func() []*text.Analyzer
 }
 
-// successor returns a view with the outline of v, without its segments and sizes, not yet shared.
+// successor returns a view with the outline of v, without its segments and sizes. It is not shared yet.
 func (v *View) successor() *View {
 	next := &View{Outline: v.Outline}
 	next.Generation++
@@ -105,7 +105,7 @@ func (v *View) retain() bool {
 	}
 }
 
-// Release gives the view back. The caller uses nothing of it afterwards.
+// Release releases the view. The caller must not use anything of it afterwards.
 func (v *View) Release() {
 	n := v.refs.Add(-1)
 	if n < 0 && invariant.Enabled {
@@ -191,8 +191,8 @@ func (v *View) Find(externalID []byte) (seg int, row segment.Row, ok bool) {
 	return 0, 0, false
 }
 
-// FieldDistribution counts the documents that have each first-level field. It
-// is computed once a view; the map is shared and not to be modified.
+// FieldDistribution returns the number of documents per first-level field. It is computed once per view. The map is shared and must
+// not be modified.
 func (v *View) FieldDistribution() map[string]int { return v.distribution() }
 
 // countFields counts the live documents that have each field of the first level. A key with a dot counts
@@ -244,7 +244,7 @@ func (v *View) manifest(nextSegment uint64, stones map[*file]tombstones) *manife
 	return m
 }
 
-// setSettings changes the settings of a view that is not yet shared; fields are theirs.
+// setSettings changes the settings of a view that is not shared yet; fields belong to them.
 func (v *View) setSettings(s *settings.Settings, fields *settings.Fields) {
 	analyzer := v.Analyzer
 	a, _ := v.shardsOf.likenessOf(v.shardsOf.formOf(s), func() (*settings.Settings, *text.Analyzer, error) {

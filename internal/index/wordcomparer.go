@@ -57,8 +57,8 @@ func newWordComparer(b *batch, fields *settings.Fields) *wordComparer {
 // errOther ends the comparison of two versions that do not have the same words.
 var errOther = errors.New("the words of the document may change")
 
-// same reports whether a change leaves the words and places of a document as they are. If so, changed has its columns, and moved the
-// fields that it brings and takes. It may report false for versions that differ in ways that do not matter.
+// same reports whether a change keeps the words and places of a document. If so, changed has its columns, and moved the fields that
+// it adds and removes. It may return false for irrelevant differences.
 func (k *wordComparer) same(l segment.Live, c rowChange) (bool, error) {
 	if n, err := l.DocumentLength(c.row); err != nil || n > segment.LongText {
 		return false, err
@@ -143,7 +143,7 @@ func (k *wordComparer) compare(was, is []byte) error {
 	return err
 }
 
-// member notes what two versions have of a member; nil: it is not there.
+// member records what two versions have of a member; nil: it is missing.
 func (k *wordComparer) member(key []byte, versions [2][]byte) error {
 	if apart(key) {
 		return errOther
@@ -176,7 +176,7 @@ func (k *wordComparer) member(key []byte, versions [2][]byte) error {
 	return nil
 }
 
-// apart reports whether a member, whose key is in quotes, has more than words and columns.
+// apart reports whether a member, with a quoted key, has more than words and columns.
 func apart(key []byte) bool {
 	return bytes.HasPrefix(key[1:], []byte(settings.GeoField)) || bytes.HasPrefix(key[1:], []byte(settings.VectorsField)) || bytes.IndexByte(key, '\\') >= 0
 }

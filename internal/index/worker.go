@@ -15,11 +15,9 @@ import (
 	"svc/segment"
 )
 
-// worker turns documents into segments: it takes those that it is dealt, in
-// ascending DocID, walks each into its own builder, and writes the builder out whenever its
-// share of the memory is used. It is the document.KeyVisitor of its documents. The lists by
-// handle have one entry a path; nothing is allocated a word or a document once they have grown.
-// One goroutine at a time has it.
+// worker turns documents into segments: it takes the documents dealt to it, in ascending DocID, walks each into its own builder, and
+// writes the builder whenever its share of the memory is used up. It is the document.KeyVisitor of its documents. The lists by handle
+// have one entry per path; once they have grown, nothing is allocated per word or document. Only one goroutine at a time uses it.
 type worker struct {
 	w        *writer
 	number   int          // among the workers of the batch
@@ -49,7 +47,7 @@ type worker struct {
 	flushed int // segments written, but for what merges made of them
 }
 
-// fieldState is what a worker knows of a field, and how far the document has come in it.
+// fieldState is what a worker knows about a field, and its state within the current document.
 type fieldState struct {
 	id                 segment.FieldID
 	searchable, column bool
@@ -240,7 +238,7 @@ func (k *worker) share() int64 {
 	return max(k.w.share, k.w.laterShare)
 }
 
-// noDocument stands for each document in segments of values only.
+// noDocument is stored for each document in segments of values only.
 var noDocument = []byte("{}")
 
 // flush writes what the builder holds as a segment.
@@ -340,7 +338,7 @@ func (k *worker) String(field int, s []byte, indices []int) {
 		k.words(f, s, f.locales)
 	}
 	if f.column {
-		// As in columnBuilder.String, a string without content is no value.
+		// As in columnBuilder.String, an empty string is not a value.
 		if k.key = text.FacetKey(k.key[:0], s); len(k.key) > 0 {
 			k.value(f, k.key, s)
 		}
@@ -413,7 +411,7 @@ func (k *worker) concord(f *fieldState, s []byte) bool {
 	return true
 }
 
-// concorder hands the places where a text can be read on over to the segment, which knows nothing of them.
+// concorder passes the places from which a text can be read on to the segment, which does not interpret them.
 type concorder struct{ *segment.Concordancer }
 
 func (c concorder) Mark(at int, r text.Resume) { c.Concordancer.Mark(at, uint16(r)) }

@@ -42,7 +42,7 @@ type writer struct {
 	valuesOnly bool // segments get no words, vectors and documents: filters alone read them
 }
 
-// item is a document to write: what the batch made of it, or the stored one.
+// item is a document to write: one from the batch, or a stored one.
 type item struct {
 	id    segment.DocID
 	state int32 // in batch.states; < 0: it is as stored
@@ -50,7 +50,7 @@ type item struct {
 	row   segment.Row
 }
 
-// The steps inside the last outer one, without and with segments that may be recast.
+// The steps inside the last outer step, without and with segments that may be recast.
 var (
 	indexingSteps = []string{"extracting documents", "finalizing"}
 	recastSteps   = []string{"comparing documents", "copying segments", "extracting documents", "finalizing"}
@@ -307,8 +307,8 @@ func (b *batch) counter(level, total int) func(n int) {
 	return func(n int) { b.report.at(level, "document", min(int(done.Add(int64(n))), total), total) }
 }
 
-// checkPlaces checks the places in the stored documents that stay, when _geo or _geojson comes into use. again
-// says that there are shapes which their segments were too old to record: all documents are to be read.
+// checkPlaces checks the places in the remaining stored documents when _geo or _geojson comes into use. again says that their
+// segments were too old to record shapes, so all documents have to be read.
 func (b *batch) checkPlaces() (again bool, err error) {
 	used := geoChecksOf(b.base.Fields)
 	check := geoChecks{points: b.geo.points && !used.points, shapes: b.geo.shapes && !used.shapes}

@@ -91,7 +91,7 @@ func (w *writer) merge(p *pace.Worker) error {
 
 var errMakesWay = errors.New("a merge yields to documents")
 
-// mergeDue does one merge, if one is due. Where there is no room for it, its inputs stay.
+// mergeDue makes one merge, if one is due. If there is no room for it, its inputs stay.
 func (w *writer) mergeDue(p *pace.Worker) (done bool, err error) {
 	s := &w.written
 	s.merging.RLock()
