@@ -54,9 +54,9 @@ const (
 	gatherBytes = 32 << 10
 )
 
-// Gather has lines of spans below the level of warnings written together with those of the next 20 ms, unless none was written in the
-// last 20 ms. All others are written at once, after the lines that waited. Each write is a call of the system that wakes the monitor of
-// the runtime, which costs more than a short request. Close ends it.
+// Gather makes the log write lines of spans below the level of warnings together with those of the next 20 ms, unless none was
+// written in the last 20 ms. It writes all other lines at once, after the waiting ones. Each write is a system call that wakes the
+// monitor of the runtime, which costs more than a short request. Close ends it.
 func (l *Log) Gather() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +152,7 @@ func (l *Log) StopListening() {
 	}
 }
 
-// keptLines is how far a listener may fall behind before it misses lines.
+// keptLines is how many lines a listener may lag behind before it misses some.
 const keptLines = 4096
 
 // Listener receives a log. Lines that it does not take in time are dropped, so that logging never waits for it.

@@ -140,7 +140,7 @@ func (r *record) busy() (took time.Duration, ok bool) {
 	return 0, false
 }
 
-// residentBytes returns the memory of the process that is in RAM, 0 where the system does not tell.
+// residentBytes returns the resident memory of the process, or 0 if the system does not report it.
 func residentBytes() uint64 {
 	b, err := os.ReadFile("/proc/self/statm") // Linux: pages of all memory, then of what is resident
 	if err != nil {
