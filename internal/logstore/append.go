@@ -72,8 +72,8 @@ func (f *file) add(bytes, entries int, sum uint64) {
 	f.size, f.sum, f.end = f.size+int64(bytes), sum, f.end+uint64(entries)
 }
 
-// Sync makes what Write wrote durable. Others may read the log meanwhile. After an error the log does not have the entries, as after one
-// of Append.
+// Sync makes the data of Write durable. Others may read the log meanwhile. After an error the log does not have the entries, as after
+// an error of Append.
 func (l *Log) Sync() error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -99,7 +99,7 @@ func (l *Log) settle() error {
 	return l.synced(l.out.Sync())
 }
 
-// synced notes that the last frame is durable, or takes it off the log.
+// synced records that the last frame is durable, or removes it from the log after an error.
 func (l *Log) synced(err error) error {
 	l.unsynced = false
 	if err == nil {
@@ -163,7 +163,7 @@ func (l *Log) begin(first uint64, anew bool) error {
 	return fmt.Errorf("cannot begin a file of the log %s: %w", l.o.Dir, err)
 }
 
-// continues returns the header of the next file, whose entries begin with an index, and how many of the files it continues.
+// continues returns the header of the next file, whose entries begin with index first, and how many of the files it continues.
 func (l *Log) continues(first uint64) (h header, kept int) {
 	h = header{number: l.next, before: noFile, first: first}
 	kept = sort.Search(len(l.files), func(i int) bool { return l.files[i].first >= first })
@@ -173,7 +173,7 @@ func (l *Log) continues(first uint64) (h header, kept int) {
 	return h, kept
 }
 
-// upTo returns what of a file counts where another one continues it with an index, which is behind its first.
+// upTo returns the part of a file that counts if another file continues it from an index after its first.
 func (f *file) upTo(index uint64) (number uint64, size int64, sum uint64) {
 	i := sort.Search(len(f.frames), func(i int) bool { return f.frames[i].next() >= index })
 	return f.number, f.frames[i].end(), f.frames[i].sum

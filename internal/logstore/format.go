@@ -128,7 +128,7 @@ func frameHead(b []byte, offset int64) frame {
 	}
 }
 
-// plausible reports whether the fixed part may be one: entries take a byte each at least, and indexes do not overflow.
+// plausible reports whether the fixed part may be valid: entries take at least a byte each, and indexes do not overflow.
 func (f *frame) plausible(left int64) bool {
 	return int64(f.length) <= left && f.count <= f.length && (f.count > 0 || f.length == 0) && f.first > 0 && f.next() >= f.first
 }

@@ -45,8 +45,8 @@ const (
 // ErrNotStored is the error of entries that the log does not have.
 var ErrNotStored = errors.New("the log does not have that entry")
 
-// Log is an open log. Its methods may be called by several goroutines; those that change it run one at a time. Append, Write and Sync are
-// among these.
+// Log is an open log. Its methods are safe for concurrent use. Those that change it, including Append, Write and Sync, run one at a
+// time.
 type Log struct {
 	o Options
 
@@ -321,8 +321,8 @@ func (l *Log) frameOf(file *file, f *frame) ([][]byte, error) {
 	return all, err
 }
 
-// Close closes the log. It notes that it was closed in order, so that the next Open does not take a damaged last append for one that
-// a crash cut short.
+// Close closes the log. It records that the log was closed in order, so that the next Open does not mistake a damaged last append for
+// one that a crash cut short.
 func (l *Log) Close() error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
