@@ -9,7 +9,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// Uses says which values of requests are refused with a code: a parameter and where it stands, in Markdown.
+// Uses returns which values of requests are refused with a code: each parameter with its location, in Markdown.
 type Uses map[apierr.Code][]string
 
 // errorsFile is the name of the page that is made of the table of codes.

@@ -70,7 +70,7 @@ func (m *Manual) Page(at string) (Page, bool, error) {
 // Paths lists where pages are, in order.
 func (m *Manual) Paths() []string { return slices.Sorted(maps.Keys(m.pages)) }
 
-// readme is the document that Root shows, and that stands for its folder elsewhere.
+// readme is the document that Root shows. In other folders, it stands for the folder.
 const readme = "README.md"
 
 // pathOf is where a document is served.
@@ -184,7 +184,7 @@ func (m *Manual) make(file string) (Page, error) {
 
 const htmlType = "text/html; charset=utf-8"
 
-// parse makes HTML of a document, in which HTML is left out, and takes it apart by its headings.
+// parse converts a document to HTML, without any HTML in it, and splits it by its headings.
 func parse(file string, source []byte, paths map[string]string) (*document, error) {
 	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithAttribute()))
 	tree := markdown.Parser().Parse(text.NewReader(source))
@@ -270,7 +270,7 @@ func headingsOf(tree ast.Node, source []byte) []heading {
 	return all
 }
 
-// namedRows are the rows of a table that are about something with a name in code.
+// namedRows are the rows of a table whose first cell is a name in code.
 func namedRows(table ast.Node, under heading, source []byte) (rows []heading) {
 	if table.Kind() != east.KindTable {
 		return nil
@@ -332,7 +332,7 @@ func writeText(b *strings.Builder, n ast.Node, source []byte) {
 	})
 }
 
-// resolve turns a link of a document into one of the pages. ok is false when it leads to a file that is no document.
+// resolve converts a link of a document to one of the pages. ok is false if it leads to a file that is not a document.
 func resolve(file, to string, paths map[string]string) (at string, ok bool) {
 	u, err := url.Parse(to)
 	if err != nil || u.IsAbs() || u.Path == "" {

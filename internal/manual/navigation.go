@@ -30,7 +30,7 @@ var groups = []group{
 		"docs/architecture/durability.md", "docs/architecture/ownership.md", "docs/architecture/groups.md", "docs/architecture/network.md", "docs/SEGMENT.md", decisions, "CONTRIBUTING.md"}},
 }
 
-// decisions lists the pages of its folder, and stands for them in the navigation.
+// decisions is the document that lists the pages of its folder. The navigation shows it instead of them.
 const decisions = "docs/decisions/README.md"
 
 // listed is the page of the navigation that a document belongs to.

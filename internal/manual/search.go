@@ -44,7 +44,7 @@ type posting struct {
 	weight  float64
 }
 
-// People look for pages. Rows of long tables, as those of other engines' names, are found after them.
+// People look for pages. So rows of long tables, such as names in other engines, come after them.
 const (
 	rowShare  = .6 // of their scores
 	pageBonus = 1.6
@@ -166,7 +166,7 @@ func eachWord(text string, f func(word string, from, to int)) {
 	end(len(text))
 }
 
-// idle are words that people type in questions, and that say nothing of what they look for.
+// idle are words of questions that do not help to find the answer.
 var idle = map[string]bool{"a": true, "an": true, "and": true, "are": true, "as": true, "at": true, "be": true, "can": true, "do": true, "does": true, "for": true, "how": true, "i": true, "in": true, "is": true, "it": true, "my": true, "of": true, "on": true, "or": true, "svc": true, "the": true, "to": true, "what": true, "when": true, "where": true, "which": true, "with": true, "you": true}
 
 // queryWords are the words of a query that are searched for.
@@ -187,7 +187,7 @@ func queryWords(query string) []string {
 	return telling[:min(len(telling), maxWords)]
 }
 
-// match is a word of the documents that a word of a query stands for, and how well.
+// match is a word of the documents that matches a word of a query, and how well.
 type match struct {
 	word  int
 	share float64
@@ -266,8 +266,7 @@ type hit struct {
 	score float64
 }
 
-// find returns the best sections, and the words of the documents that the query stands for. Sections with more words of the query
-// come first.
+// find returns the best sections, and the matching words of the documents. Sections with more words of the query come first.
 func (s *searcher) find(query string) (hits []hit, meant map[string]bool) {
 	meant = map[string]bool{}
 	scores := make([]hit, len(s.sections))
@@ -315,7 +314,8 @@ func (s *searcher) find(query string) (hits []hit, meant map[string]bool) {
 	return hits[:min(len(hits), maxFound)], meant
 }
 
-// titled is the part of a title, from 0 to 1, whose words are meant: a section that is about nothing else is what people look for.
+// titled is the share of the words of a title, from 0 to 1, that match. A section whose title has only matching words is probably the
+// wanted one.
 func titled(title string, meant map[string]bool) float64 {
 	all, ours := 0, 0
 	eachWord(title, func(word string, _, _ int) {
@@ -333,7 +333,7 @@ func titled(title string, meant map[string]bool) float64 {
 	return float64(ours) / float64(all)
 }
 
-// Search makes the page with the answer to a query, which may be anything.
+// Search makes the page with the results for a query, which may be any text.
 func (m *Manual) Search(query string) (Page, error) {
 	found, err := m.found()
 	if err != nil {
@@ -399,7 +399,8 @@ func telling(text string, meant map[string]bool) (sentence string) {
 	return sentence
 }
 
-// excerpt shows the sentence of a text that tells most of the words that are meant, as HTML with marks. A long one is cut around the first.
+// excerpt returns the sentence of a text with the most matching words, as HTML with marks. It crops a long sentence around the first
+// match.
 func excerpt(text string, meant map[string]bool) string {
 	text = telling(text, meant)
 	first := -1
