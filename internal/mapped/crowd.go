@@ -11,14 +11,14 @@ import (
 // So are those of a cold file, whose pages are not in memory yet: searches would wait for the surroundings of each page, and for
 // those of other searches' pages. A caller that reads several pages requests them first with WillNeed.
 
-// Files become crowded above crowdedShare of the memory, and stay so until they fall to roomyShare: the files of a merge, which come and
-// go, do not toggle it. The rest is for files that are written, and for the program's code.
+// Files become crowded above crowdedShare of the memory, and stay so until they fall to roomyShare. So the files of a merge, which
+// come and go, do not toggle the state. The rest of the memory is for files that are being written, and for the program's code.
 const (
 	crowdedShare = 3.0 / 4
 	roomyShare   = 2.0 / 3
 
-	// Each scattered part splits a mapping in three, so that a file may take a dozen of those that the system allows. Files are not
-	// crowded while there are more of them than a manyFiles-th of mostMappings, and until there are half as many.
+	// Each scattered part splits a mapping in three, so a file may take a dozen of the mappings that the system allows. Files do not
+	// count as crowded while more than a manyFiles-th of mostMappings are mapped, and until half of that are.
 	manyFiles = 16
 )
 
@@ -30,7 +30,7 @@ var (
 
 func init() { memory.Store(math.MaxInt64) }
 
-// FitIn sets the memory in bytes that the mapped files are to fit into, beside what the program has allocated. Without a call all fit.
+// FitIn sets the memory in bytes for the mapped files and the program's allocations together. Without a call, all files fit.
 func FitIn(bytes int64) {
 	memory.Store(bytes)
 	mappings.Lock()
@@ -90,7 +90,7 @@ func crowd() {
 // Part is a part of a file.
 type Part struct{ At, Length int64 }
 
-// Scatter names the parts of the file that are read at single places, in place of those that were named before. They ascend.
+// Scatter sets the parts of the file that are read at scattered places. It replaces the previous parts. They ascend.
 func (f *File) Scatter(parts []Part) {
 	mappings.Lock()
 	defer mappings.Unlock()

@@ -14,7 +14,7 @@ import (
 // A page of a mapping that cannot be read, because of a bad sector or a truncated file, raises SIGBUS in its reader. So code reads
 // mapped memory in a Guard, or calls Watch and passes what it recovers to Damage.
 
-// mappings are those that are open, to find the file of an address.
+// mappings are the open mappings, to find the file of an address.
 var mappings = struct {
 	sync.RWMutex
 	files map[*File]struct{}
@@ -39,7 +39,8 @@ func Guard(f func() error) (err error) {
 	return f()
 }
 
-// Damage returns what a recovered panic says of a file: that it is damaged, or cannot be read. nil when it is about something else.
+// Damage returns the error that a recovered panic means for a file: that it is damaged, or unreadable. It returns nil for other
+// panics.
 func Damage(p any) *apierr.Corruption {
 	err, ok := p.(error)
 	if !ok {

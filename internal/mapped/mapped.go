@@ -1,6 +1,5 @@
-// Package mapped maps files into memory for reading. Nothing else in svc
-// imports the mmap library. A file that no operating system file stands
-// behind (one in memory, in tests) is read into memory instead; so is a small one where very many are mapped.
+// Package mapped maps files into memory for reading. No other package of svc imports the mmap library. If a file has no operating
+// system file (one in memory, in tests), it is read into memory instead. So is a small file if very many are mapped.
 package mapped
 
 import (
@@ -16,7 +15,7 @@ import (
 
 var open atomic.Int64
 
-// Count returns how many files are mapped (or read in their place) and not closed. Tests use it to find leaks.
+// Count returns how many files are mapped (or read instead) and not closed. Tests use it to find leaks.
 func Count() int { return int(open.Load()) }
 
 var mappedFiles, mappedBytes atomic.Int64
@@ -25,7 +24,7 @@ var mappedFiles, mappedBytes atomic.Int64
 // an index of a few documents one.
 const smallFile = 64 << 10
 
-// MappedBytes returns how many bytes of files are mapped. They are in memory as far as they are used, and the system takes it back.
+// MappedBytes returns the total size of mapped files. Used pages are in memory, and the system can evict them.
 func MappedBytes() int64 { return mappedBytes.Load() }
 
 // Scarce reports whether the process is about to run out of mappings: unused files should be closed.
@@ -48,7 +47,7 @@ type File struct {
 // when the file is unlinked.
 func Open(fsys vfs.FS, name string) (*File, error) { return openAs(fsys, name, mmap.RDONLY) }
 
-// OpenPrivate is Open of bytes that may be written to: the file stays as it is.
+// OpenPrivate is Open with writable bytes. Writes do not change the file.
 func OpenPrivate(fsys vfs.FS, name string) (*File, error) { return openAs(fsys, name, mmap.COPY) }
 
 func openAs(fsys vfs.FS, name string, mode int) (*File, error) {
@@ -96,7 +95,7 @@ func (f *File) Name() string { return f.name }
 // Len returns the size of the file in bytes.
 func (f *File) Len() int64 { return int64(len(f.data)) }
 
-// Bytes returns the whole file. Neither it nor a slice of it may be used after Close.
+// Bytes returns the whole file. Neither the slice nor parts of it may be used after Close.
 func (f *File) Bytes() []byte { return f.data }
 
 // Slice returns n bytes from offset off, with no capacity beyond them. A
@@ -121,12 +120,12 @@ const (
 	DontNeed
 	// Normal takes Random and Sequential back.
 	Normal
-	// PageOut is DontNeed, and takes the pages out of the system's cache of the file. Only Linux takes this advice.
+	// PageOut is DontNeed, and also evicts the pages from the system's cache of the file. Only Linux supports this advice.
 	PageOut
 )
 
-// Advise gives advice on a range, widened to whole pages (for DontNeed and PageOut narrowed). What the kernel makes
-// of it changes speed only, so there is no error to handle. Windows takes no such advice.
+// Advise gives advice on a range, widened to whole pages (narrowed for DontNeed and PageOut). The advice only affects speed, so there
+// is no error to handle. Windows supports no such advice.
 func (f *File) Advise(off, n int64, a Advice) {
 	if f.m == nil || off < 0 || n <= 0 || off >= int64(len(f.data)) || (a == DontNeed || a == PageOut) && f.own {
 		return
@@ -151,11 +150,11 @@ func (f *File) Advise(off, n int64, a Advice) {
 	}
 }
 
-// mostNeeded is how much of a file is requested at once. Linux cuts a request to what the disk is set to read ahead, which is seldom
+// mostNeeded is how much of a file is requested at once. Linux cuts a request at the read-ahead size of the disk, which is seldom
 // less, and ignores the rest.
 const mostNeeded = 128 << 10
 
-// Holds reports whether the page with a byte of the file is in memory, as far as the system tells.
+// Holds reports whether the page with a byte of the file is in memory, as far as the system reports this.
 func (f *File) Holds(off int64) bool {
 	if f.m == nil || off < 0 || off >= int64(len(f.data)) {
 		return true
@@ -166,7 +165,8 @@ func (f *File) Holds(off int64) bool {
 	return len(in) == 0 || in[0]&1 != 0
 }
 
-// Missing returns the parts of a range, widened to whole pages, that are not in memory, as far as the system tells. They ascend.
+// Missing returns the parts of a range, widened to whole pages, that are not in memory, as far as the system reports this. They
+// ascend.
 func (f *File) Missing(off, n int64) []Part {
 	if f.m == nil || off < 0 || n <= 0 || off >= int64(len(f.data)) {
 		return nil

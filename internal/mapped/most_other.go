@@ -4,5 +4,5 @@ package mapped
 
 import "math"
 
-// mostMappings is from how many mappings on small files are read: other systems have no bound of their own.
+// mostMappings is the number of mappings from which small files are read instead. Other systems have no limit of their own.
 var mostMappings = func() int64 { return math.MaxInt64 }

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReleaseProgram unmaps the pages of the program file that were read so far, its code and constants. The system's cache of
-// files still has them, and the program maps those again that it still uses, 16 at a time. A start runs a little code of each
-// package, and so maps nearly all of the file.
+// ReleaseProgram unmaps the pages of the program file that were read so far, its code and constants. They stay in the system's cache,
+// and the program maps the ones that it still uses again, 16 at a time. A start runs a little code of each package, and so maps
+// nearly all of the file.
 //
-// A part of the file with pages that differ from it is left alone, as they would be lost: those that were relocated (a program
-// built with -buildmode=pie), and those with breakpoints of a debugger or a tracer.
+// It skips parts of the file with modified pages, because these would be lost: relocated ones (in a program built with
+// -buildmode=pie), and those with breakpoints of a debugger or a tracer.
 func ReleaseProgram() {
 	name, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -34,7 +34,7 @@ func ReleaseProgram() {
 	}
 }
 
-// unchanged reports whether a line of /proc/self/smaps says that a mapping has no pages but those of its file.
+// unchanged reports whether a line of /proc/self/smaps says that all pages of a mapping equal those of its file.
 func unchanged(line []byte) bool {
 	f := bytes.Fields(line)
 	return len(f) == 3 && string(f[0]) == "Anonymous:" && string(f[1]) == "0"

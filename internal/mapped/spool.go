@@ -39,8 +39,8 @@ func (s *Spool) Write(p []byte) (int, error) {
 // Len returns how many bytes were written.
 func (s *Spool) Len() int64 { return s.size }
 
-// Bytes returns all that was written, until the next call or Close. They may be written to, which the file does not get. Pages
-// that cannot be read are met as in every mapping, see Guard.
+// Bytes returns all written bytes, valid until the next call or Close. They may be modified, which does not change the file.
+// Unreadable pages fault as in every mapping, see Guard.
 func (s *Spool) Bytes() ([]byte, error) {
 	if s.read != nil {
 		if s.read.Len() == s.size {
