@@ -12,8 +12,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// Searches leave a remote that failed alone for firstPeriod, where another owner of its shards can be asked. If it fails again before that
-// is over, the next period is twice as long. A search that it answers ends the period.
+// After a remote has failed, searches do not use it for firstPeriod, if they can ask another owner of its shards. If it fails again
+// before the period ends, the next period is twice as long. A search that it answers ends the period.
 const (
 	firstPeriod = 30 * time.Second
 	maxPeriod   = 5 * time.Minute
@@ -22,7 +22,7 @@ const (
 const (
 	// probeTime is how long a remote has to answer a probe.
 	probeTime = 2 * time.Second
-	// probeStands is for how long the result of a probe stands that failed.
+	// probeStands is how long the result of a failed probe is valid.
 	probeStands = 100 * time.Millisecond
 )
 
@@ -98,7 +98,7 @@ func (a *availability) available(remote string) bool {
 	return a.outage(remote) == nil
 }
 
-// outage returns that of a remote, nil when it is available. mu is held.
+// outage returns the outage of a remote, or nil if it is available. mu is held.
 func (a *availability) outage(remote string) *outage {
 	o := a.outages[remote]
 	if o != nil && !a.now().Before(o.end) {
@@ -149,8 +149,8 @@ func (a *availability) admit(remote string, p *probe, time time.Duration) *apier
 	return nil
 }
 
-// admit decides whether a search asks a remote that has a shard: one that failed a moment ago and does not answer a probe either, or that
-// lacks writes, is not asked, but named with the error.
+// admit decides whether a search asks a remote that has a shard. It returns an error that names the remote if it lacks writes, or if
+// it failed recently and does not answer a probe either.
 func (n *Node) admit(ctx context.Context, name string, r *Remote) *apierr.Error {
 	if n.sender.behind(name) {
 		return apierr.New("remote_remote_error", "The remote `%s` has not received all writes, and no other owner of its shards is available.", name)
@@ -183,7 +183,7 @@ func (n *Node) answers(name string, r *Remote) bool {
 	return err == nil
 }
 
-// shardParts chooses for each shard one of its owners: of those that cannot be asked now only where there is no other.
+// shardParts chooses one owner for each shard. It chooses an unavailable one only if there is no other.
 func (n *Node) shardParts(now *Network) (parts []Part) {
 	self := now.SelfName()
 	for _, shard := range now.ShardNames() {

@@ -72,7 +72,8 @@ func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uui
 	return n.askChange(ctx, name, r, version, restored)
 }
 
-// askChange is changeAt with what the instance says of itself. One that says that it was restored is given a copy of its documents.
+// askChange is changeAt with the state that the instance reports about itself. If it reports that it was restored, it gets a copy of
+// its documents.
 func (n *Node) askChange(ctx context.Context, name string, r *Remote, version uuid.UUID, restored bool) (st ChangeState, err error) {
 	if r == nil {
 		return st, apierr.New("remote_could_not_send_request", "There is no remote `%s`.", name)

@@ -31,7 +31,7 @@ const (
 	quotedCode    = 64
 )
 
-// newTransport returns what all requests to remotes go through. It keeps connections. Compressed answers are for readAnswer.
+// newTransport returns the transport of all requests to remotes. It keeps connections open. readAnswer decompresses the responses.
 func newTransport(allowed outbound.Policy) *http.Transport {
 	t := allowed.Transport()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.DisableCompression = 0, idlePerRemote, true
@@ -57,7 +57,7 @@ type reply struct {
 	zipped bool
 }
 
-// do makes a request once. Its error is one of the codes remote_…; again says that another try may succeed.
+// do sends a request once. Its error is one of the codes remote_…. again says that another try may succeed.
 func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got *reply, again bool, err *apierr.Error) {
 	ctx, span := trace.Call(ctx, "request to a remote")
 	path, _, _ := strings.Cut(q.Path, "?") // a client's parameters are its own
@@ -137,9 +137,9 @@ var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
 // noRoom is the internal code of a response that exceeds the memory account of its request.
 const noRoom apierr.Code = "too_many_search_requests"
 
-// readAnswer reads an answer to its end, or a byte more than is allowed: that to an accepted request into a writer, unless it is nil.
-// The answer has spare capacity for parsers that read beyond its end. All of it is charged to an account, which may be nil. If raw is set,
-// the answer stays compressed.
+// readAnswer reads a response to its end, or to one byte more than is allowed. If into is not nil, it gets the body of a response to
+// an accepted request. The result has spare capacity for parsers that read beyond its end. All of its memory is charged to an
+// account, which may be nil. If raw is set, the response stays compressed.
 func readAnswer(res *http.Response, into io.Writer, most int, raw bool, account *budget.Account) ([]byte, error) {
 	var from io.Reader = res.Body
 	room := res.ContentLength

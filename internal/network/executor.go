@@ -102,7 +102,7 @@ func (r *changing) enter(p phase) error {
 	})
 }
 
-// run goes through the phases. Its error is the context's when the task is canceled or the queue closes.
+// run runs the phases of the change. Its error is the context's if the task is canceled or the queue closes.
 func (r *changing) run() error {
 	r.step(0, "Computing the owners of documents")
 	c := r.change()
@@ -162,7 +162,7 @@ func (r *changing) run() error {
 		for name := range r.previous.Remotes {
 			if r.network.Remotes[name] == nil {
 				why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it received this.", name)
-				// What comes after the change is for a remote of this name that has been added meanwhile.
+				// Later requests are for a remote with this name that has been added meanwhile.
 				if err := r.n.queue.Load().Abandon(name, r.uid, why); err != nil {
 					return err
 				}
@@ -308,7 +308,7 @@ func (r *changing) others() []string {
 	return slices.DeleteFunc(r.network.Others(), func(name string) bool { return slices.Contains(r.absent, name) })
 }
 
-// await waits until all others that take part have reached a phase. late says that nothing depends on it.
+// await waits until all other participants have reached a phase. late says that nothing depends on it.
 func (r *changing) await(reached func(phase) bool, late bool) error {
 	began := time.Now()
 	left := r.others()
@@ -363,7 +363,7 @@ func (r *changing) deleteOthers(keep func(id []byte) bool) error {
 
 const deletedAtOnce = 100_000
 
-// strangers returns the ids of the documents that are not kept.
+// strangers returns the ids of the documents that this instance does not keep.
 func strangers(ctx context.Context, ix *index.Index, keep func([]byte) bool) ([]string, error) {
 	v, err := ix.PlainView()
 	if err != nil {

@@ -154,7 +154,7 @@ func (r *changing) fetchFrom(s *source) error {
 // away reports whether a remote did not answer at all.
 func away(c apierr.Code) bool { return c == "remote_could_not_send_request" || c == "remote_timeout" }
 
-// passing reports whether what went wrong with a remote may be over the next time.
+// passing reports whether an error of a remote may be temporary.
 func passing(c apierr.Code) bool { return strings.HasPrefix(string(c), "remote_") }
 
 // tryFetch fetches all indexes that a source has for this instance.
@@ -184,7 +184,7 @@ func (r *changing) indexesOf(name string, remote *Remote, t *Transfer) (list []t
 	return list, nil
 }
 
-// maxIndexes is how many indexes a remote can have, as far as is believed.
+// maxIndexes is the maximum number of indexes of a remote. A longer list is refused.
 const maxIndexes = 200_000
 
 // readIndexes reads the list of a remote's indexes, and stops at the first invalid one.
@@ -256,7 +256,7 @@ func (r *changing) fetchIndex(name string, remote *Remote, s *source, from *tran
 	return nil
 }
 
-// indexLike returns the index that is to have the documents of one of a source.
+// indexLike returns the index for the documents of an index of a source.
 func (r *changing) indexLike(name string, from *transferredIndex) (*index.Index, error) {
 	catalog := r.n.o.Catalog
 	if ix := catalog.Get(from.UID); ix != nil {
@@ -381,7 +381,7 @@ func (r *changing) receiveBatch(ctx context.Context, name string, remote *Remote
 	return more, nil
 }
 
-// yieldingBuffer yields to searches whenever something is written.
+// yieldingBuffer yields to searches on every write.
 type yieldingBuffer struct {
 	bytes.Buffer
 	worker *pace.Worker
@@ -403,10 +403,10 @@ func (b *yieldingBuffer) writeTo(w io.Writer) error {
 	return nil
 }
 
-// writtenAtOnce is how many bytes are written to a file between two times that searches may come first.
+// writtenAtOnce is how many bytes are written to a file before the writer yields to searches again.
 const writtenAtOnce = 256 << 10
 
-// transfer asks for one page. Its documents go to into; nil: they are in the reply.
+// transfer requests one page. Its documents go to into, or to the reply if into is nil.
 func (r *changing) transfer(ctx context.Context, name string, remote *Remote, t *Transfer, into *yieldingBuffer) (*reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*r.n.o.RequestTimeout)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// A member of a group that does not lead it has the network of the member that leads, and answers searches as that instance. It delivers
-// nothing and changes nothing.
+// A member of a group that does not lead it has the network of the member that leads, and answers searches as that instance. It does
+// not deliver requests and does not change the network.
 
 // Follow has searches know whether this instance is complete, until Start or Close. Without a leader of the network it always is.
 func (n *Node) Follow() {
@@ -30,8 +30,8 @@ func (n *Node) Follow() {
 	})
 }
 
-// attend asks the leader of the network whether this instance lacks something. It does not say that the instance was restored, as the
-// member that leads the group does, because the leader of the network acts on that.
+// attend asks the leader of the network whether this instance lacks something. It does not report that the instance was restored,
+// because the leader of the network acts on that. The member that leads the group reports it.
 func (n *Node) attend(ctx context.Context) {
 	for {
 		s := n.snapshot()
@@ -73,8 +73,8 @@ func (n *Node) AnswersBy(version string) string {
 	return v.network.Version.String()
 }
 
-// outdated reports whether a remote answered by a later version of the network than that which this instance, of a group, follows so far:
-// documents may have moved elsewhere since.
+// outdated reports whether a remote answered with a later version of the network than the one that this instance, a member of a
+// group, has received. Documents may have moved since.
 func (n *Node) outdated(asked *Network, answer http.Header) bool {
 	if !n.follows.Load() || !asked.Led() {
 		return false

@@ -16,8 +16,8 @@ import (
 	"svc/internal/task"
 )
 
-// Patch changes the network. With a leader that is a task, which is returned; without one it is done at once. Errors are
-// *apierr.Error where the patch, or a remote, is at fault.
+// Patch changes the network. With a leader, the change is a task, which it returns. Without one, the change is applied at once.
+// Errors are *apierr.Error if the patch or a remote is the cause.
 func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) { return n.patch(ctx, p, nil) }
 
 // patch is Patch in which lost remotes that are absent take no part.
@@ -170,8 +170,8 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 	return t, n.install(t.UID, a)
 }
 
-// install makes an announced network the one that is shown, while searches and older tasks go by the one before. It does so even where it
-// fails to store that: the task lasts, and writes that are behind it must be of the new network. It does nothing when this has been done.
+// install makes an announced network the visible one, while searches and older tasks use the previous one. It does so even if it
+// fails to store that, because the task persists and later writes must use the new network. A repeated call has no effect.
 func (n *Node) install(uid uint32, a *announced) error {
 	return n.impose(func(s *stored) {
 		if s.ended(a.Network.Version) != nil || s.Change != nil && s.Network.Version == a.Network.Version {
@@ -220,8 +220,8 @@ func (n *Node) endChange() {
 	}
 }
 
-// resolve ends a change whose task ended when this instance had moved already: as the leader has decided. Documents of others stay,
-// unseen, until the next change.
+// resolve ends a change, as the leader has decided, if its task ended when this instance had already moved. Documents of other
+// instances stay, hidden, until the next change.
 func (n *Node) resolve(to *Network) {
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
 		if s := n.snapshot(); s.Change == nil || s.Network.Version != to.Version {
@@ -261,8 +261,8 @@ func (n *Node) resolve(to *Network) {
 
 const checkTimeout = 5 * time.Second
 
-// checkRemotes asks every remote that is not absent whether it can take part in a change. Those that are being removed need not answer. It
-// returns the versions of the network that remotes have.
+// checkRemotes asks every remote that is not absent whether it can take part in a change. Remotes that are being removed need not
+// answer. It returns the versions of the network that remotes have.
 func (n *Node) checkRemotes(ctx context.Context, before, to *Network, absent []string) ([]uuid.UUID, error) {
 	all := everybody(to, before)
 	maps.DeleteFunc(all, func(name string, _ *Remote) bool { return slices.Contains(absent, name) })

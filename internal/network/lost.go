@@ -66,7 +66,7 @@ func (n *Node) forsake(remote string, why *apierr.Error) error {
 	return n.sender.abandon(remote, why)
 }
 
-// aloneWith returns a shard that no usable remote has beside the given one, "" for none.
+// aloneWith returns a shard of the remote that no other usable remote has, or "" if there is none.
 func (n *Node) aloneWith(now *Network, remote string) string {
 	for _, shard := range now.owned(remote) {
 		if !slices.ContainsFunc(now.Shards[shard].Remotes, func(o string) bool { return o != remote && (o == now.SelfName() || n.usable(o)) }) {
@@ -141,14 +141,14 @@ func (n *Node) lose(remote string) (alone *goingOn, err error) {
 	return nil, n.sender.abandon(remote, apierr.New("remote_could_not_send_request", "The remote `%s` was restored from a snapshot. It gets a copy of all documents.", remote))
 }
 
-// How often the leader is asked, and how often while something is lacking.
+// The interval between two requests to the leader, and the interval while something is lacking.
 const (
 	watchInterval = 2 * time.Second
 	lagInterval   = 100 * time.Millisecond
 )
 
-// watch has lost remotes rebuilt when they are back, and this instance after a snapshot, where it leads; elsewhere it asks the leader
-// whether this instance lacks something.
+// watch rebuilds lost remotes when they are back, and this instance after a snapshot, if this instance leads. Otherwise it asks the
+// leader whether this instance lacks something.
 func (n *Node) watch() {
 	for {
 		now := n.Network()
@@ -160,8 +160,8 @@ func (n *Node) watch() {
 			n.lagging.Store(n.snapshot().Restored)
 			n.rebuild()
 		case now.Remotes[*now.Leader] != nil:
-			// A leader that does not answer takes no writes: what this instance has is all that is known.
-			// One that was set back to a snapshot knows that there was more.
+			// A leader that does not answer accepts no writes, so this instance is not known to lack anything. An instance that was
+			// set back to a snapshot knows that there was more.
 			restored := n.snapshot().Restored
 			st, err := n.changeAt(n.ctx, *now.Leader, now.Remotes[*now.Leader], now.Version)
 			if err == nil && st.Alone {

@@ -1,7 +1,7 @@
 package network
 
-// A Message is a kind of request that one instance makes to another. Tests range over Messages: each has a row that says what its answer
-// may cost, and one that says which keys it is tried with.
+// A Message is a kind of request that one instance sends to another. Tests range over Messages: each has a row with the maximum cost
+// of its response, and one with the keys to test it with.
 type Message struct {
 	Name   string
 	Method string
@@ -11,7 +11,7 @@ type Message struct {
 	Most   int    // bytes of the answer that are read. What it becomes here may take a hundred times as much, unless that is charged
 }
 
-// key returns the key of a remote that a message comes with; nil: none.
+// key returns the key of a remote that a message is sent with, or nil if there is none.
 func (m *Message) key(r *Remote) *string {
 	if m.Search {
 		return r.SearchAPIKey

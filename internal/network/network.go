@@ -10,7 +10,7 @@ import (
 	"svc/internal/settings"
 )
 
-// Network is a state of the network as one instance knows it. It is immutable once it is stored.
+// Network is a state of the network as one instance knows it. It is immutable once stored.
 type Network struct {
 	Self    *string            `json:"self"`   // name of this instance among the remotes; nil: not given
 	Leader  *string            `json:"leader"` // name of the instance that takes all writes; nil: every one takes its own
@@ -45,7 +45,7 @@ func (n *Network) clone() *Network {
 // SelfName returns the name of this instance, "" when it has none.
 func (n *Network) SelfName() string { return textOf(n.Self) }
 
-// Led reports whether there is a leader: then documents are sharded, and only the leader takes writes.
+// Led reports whether there is a leader. If so, documents are sharded, and only the leader accepts writes.
 func (n *Network) Led() bool { return n.Leader != nil }
 
 // Leads reports whether this instance is the leader.
@@ -84,7 +84,8 @@ type shownRemote struct {
 	Status string `json:"status"`
 }
 
-// shown is the object of the API. It masks what may be secret in URLs, and the keys that sees does not accept (nil: it masks none).
+// shown is the object of the API. It masks possible secrets in URLs, and the keys for which sees returns false (nil: it masks no
+// key).
 func (n *Network) shown(status func(remote string) string, sees func(key string) bool) []byte {
 	remotes := make(map[string]shownRemote, len(n.Remotes))
 	for name, r := range n.Remotes {

@@ -133,7 +133,7 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Network returns the network as it is now. It is not to be modified.
+// Network returns the current network. It must not be modified.
 func (n *Node) Network() *Network { return n.view.Load().network }
 
 // nameAt returns the name that this instance has in a version of the network: the one that others know it by.
@@ -145,7 +145,7 @@ func (n *Node) nameAt(version string) string {
 	return s.Network.SelfName()
 }
 
-// Searching returns the network as searches see it. It is not to be modified.
+// Searching returns the network that searches use. It must not be modified.
 func (n *Node) Searching() *Network { return n.view.Load().searching }
 
 // Ring returns the shards of a version of the network that searches of others may have been planned by; nil when it is not known, or
@@ -158,7 +158,7 @@ func (n *Node) Ring(version string) *shard.Ring {
 	return n.view.Load().rings[id]
 }
 
-// Owned returns what says which documents of additions this instance keeps; nil: all.
+// Owned returns a function that tells which documents of additions this instance keeps, or nil for all.
 func (n *Node) Owned() func(id []byte) bool {
 	w := n.view.Load().writing
 	return w.keeps(w.SelfName())

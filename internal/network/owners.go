@@ -103,8 +103,8 @@ func (s *asking[A]) owners(ctx context.Context, p portion, failed []failure[A]) 
 	return answers
 }
 
-// another returns an owner of a shard that was not tried, "" for none: a usable one, or, unless only such are wanted, one that admit
-// decides about. It is always the same, so that queries for one shard stay together.
+// another returns an owner of a shard that was not tried yet, or "". It prefers a usable one. If usable is false, it may return one
+// that admit has to check. It always returns the same owner, so that queries for one shard go to the same instance.
 func (n *Node) another(now *Network, shard string, tried []string, usable bool) string {
 	s := now.Shards[shard]
 	if s == nil {
@@ -157,12 +157,12 @@ func (n *Node) answered(remote string) {
 	}
 }
 
-// removed is the error of a remote that is no part of the network any more since it was planned to ask it.
+// removed is the error of a remote that is no longer part of the network since the request was planned.
 func removed(remote string) *apierr.Error {
 	return apierr.New("remote_could_not_send_request", "The remote `%s` is no longer part of the network.", remote)
 }
 
-// outdated is the error of a remote whose network is later than the one that this member of a group has received.
+// outdated is the error of a remote with a later network than this member of a group has received.
 func outdated(remote string) *apierr.Error {
 	return apierr.New("remote_remote_error", "The network has changed at the remote `%s`, and this server has not received the change yet. Try again, or ask the writer of its group.", remote)
 }

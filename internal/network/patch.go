@@ -35,11 +35,11 @@ type Patch struct {
 // RemotePatch is a change of a remote.
 type RemotePatch struct{ URL, SearchAPIKey, WriteAPIKey Text }
 
-// ShardPatch is a change of a shard: Remotes replaces its owners, then Add adds to them and Remove takes away. nil: not given.
+// ShardPatch is a change of a shard: Remotes replaces its owners, then Add adds owners and Remove removes some. nil: not given.
 type ShardPatch struct{ Remotes, Add, Remove []string }
 
-// apply returns the network that a patch makes of n, which keeps its version. Its errors are *apierr.Error: missing_network_url,
-// invalid_network_url; with a leader not_a_leader, invalid_network_remotes, invalid_network_shards.
+// apply returns the network that results from a patch of n, with the version of n. Its errors are *apierr.Error: missing_network_url,
+// invalid_network_url, and with a leader not_a_leader, invalid_network_remotes, invalid_network_shards.
 func (n *Network) apply(p *Patch) (*Network, error) {
 	to := n.clone()
 	if p.Self.Given {
@@ -90,8 +90,8 @@ func (n *Network) apply(p *Patch) (*Network, error) {
 	return to, nil
 }
 
-// applyRemotes changes remotes. A key that was shown masked and comes back so stays. A caller that may not see a stored key must send it
-// again to change the host; otherwise the patch is refused.
+// applyRemotes changes remotes. A key that was shown masked and is sent back masked stays. A caller that may not see a stored key
+// must send it again to change the host. Otherwise the patch is refused.
 func (n *Network) applyRemotes(p *Patch) error {
 	if p.ClearRemotes {
 		n.Remotes = map[string]*Remote{}

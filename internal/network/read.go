@@ -10,11 +10,11 @@ import (
 	"svc/internal/search"
 )
 
-// A ReadRequest is what other instances are asked for that is no search: documents, values of facets, documents of foreign indexes, or
-// words.
+// A ReadRequest is a request to other instances that is not a search: for documents, values of facets, documents of foreign indexes,
+// or words.
 type ReadRequest struct {
 	Message *Message // one of Documents, Facets, Foreign and Words
-	// Shards are those that things are of, by thing; "": what the remote has that is asked.
+	// Shards are the shards of the things, by thing, or "" for whatever the requested remote has.
 	Shards []string
 	// Body makes the request for some of the things.
 	Body func(things []int) []byte
@@ -37,9 +37,9 @@ type ReadAnswer struct {
 	Body    []byte        // of search.ReadType
 }
 
-// Read asks remotes for things, by the remote, at once. What one that fails was asked for goes to other owners of the shards. It returns
-// when all have answered or failed, which takes no longer than the search timeout. Where all owners of a shard fail, each of them has an
-// answer with its error.
+// Read requests things from several remotes at once. asked has the things by remote. If a remote fails, its things are requested from
+// other owners of the shards. Read returns when all have answered or failed, at the latest after the search timeout. If all owners of
+// a shard fail, each of them has an answer with its error.
 func (n *Node) Read(ctx context.Context, q *ReadRequest, asked map[string][]int) []*ReadAnswer {
 	if len(asked) == 0 {
 		return nil
@@ -60,8 +60,8 @@ func (n *Node) Read(ctx context.Context, q *ReadRequest, asked map[string][]int)
 	return a.all(ctx, portions, nil)
 }
 
-// readOne asks one remote for documents. An answer by another version of the network is refused. Only trouble
-// of the remote counts against it, not that of the caller.
+// readOne requests things from one remote. A response with another version of the network is refused. Failures of the caller do not
+// count against the remote.
 func (n *Node) readOne(ctx context.Context, now *Network, q *ReadRequest, p portion) *ReadAnswer {
 	failed := func(err *apierr.Error) *ReadAnswer {
 		n.failed(ctx, now, p.remote, err)
@@ -104,7 +104,7 @@ func (n *Node) readOne(ctx context.Context, now *Network, q *ReadRequest, p port
 
 var errReadForm = errors.New("its form is unknown")
 
-// Spoil notes that what a remote answered cannot be used, and returns the error of that.
+// Spoil records that the response of a remote cannot be used, and returns the error for it.
 func (n *Node) Spoil(ctx context.Context, remote string, err error) *apierr.Error {
 	bad := search.BadAnswer(remote, err)
 	n.failed(ctx, n.Searching(), remote, bad)

@@ -106,8 +106,8 @@ func (n *Node) Search(ctx context.Context, asked []RemoteSearch, beside Beside) 
 	})
 }
 
-// searchOne asks one remote for its part of a search, and reads the answer beside the work of the caller.
-// Only trouble of the remote counts against it.
+// searchOne sends one remote its part of a search, and reads the response while the caller works. Failures of the caller do not count
+// against the remote.
 func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch, beside Beside) *search.RemoteAnswer {
 	failed := func(err *apierr.Error) *search.RemoteAnswer {
 		n.failed(ctx, now, asked.Remote, err)
@@ -170,7 +170,7 @@ func parseAnswer(asked *RemoteSearch, got *reply, reading *search.Reading) (*sea
 	return search.ParseRemote(asked.Remote, body, &asked.Asked, reading)
 }
 
-// Part is a share of a search in the network: what one instance is asked.
+// Part is the part of a search that one instance of the network answers.
 type Part struct {
 	Remote string // "" for this instance, where it has no name
 	Local  bool

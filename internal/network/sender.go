@@ -29,8 +29,8 @@ const bytesPerSecond = 1 << 20 // at least: a request has so much more time for 
 // behindAfter is for how long a remote may lack a write before searches leave it alone.
 const behindAfter = 5 * time.Second
 
-// sender delivers the requests of the queue's outbox: to each remote one after the other, in the order of their tasks, until the
-// remote has accepted or refused it. What a remote cannot take now it gets later.
+// sender delivers the requests of the queue's outbox to each remote, one after the other in the order of their tasks, until the
+// remote has accepted or refused them. It retries requests that a remote cannot accept now.
 type sender struct {
 	n *Node
 
@@ -226,7 +226,7 @@ func refusedForGood(got *reply) bool {
 	return true
 }
 
-// Await waits until remotes have accepted or refused the request of a task, or have failed to take what comes before it.
+// Await waits until remotes have accepted or refused the request of a task, or have failed to accept an earlier one.
 func (n *Node) Await(uid uint32, remotes []string) {
 	s := &n.sender
 	timeout := time.After(n.o.AnswerTimeout)
@@ -252,7 +252,7 @@ func (n *Node) Await(uid uint32, remotes []string) {
 	}
 }
 
-// behind reports whether what a remote finds cannot be taken for whole.
+// behind reports whether the results of a remote may be incomplete.
 func (s *sender) behind(remote string) bool {
 	return slices.Contains(s.n.snapshot().Lost, remote) || s.late(remote)
 }

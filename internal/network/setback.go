@@ -85,7 +85,7 @@ type caughtUp struct {
 	ages     map[string]int // not nil; see announced
 }
 
-// caughtUp asks the others. Those whom a patch removes are not asked.
+// caughtUp asks the other remotes, except those that the patch removes.
 func (n *Node) caughtUp(ctx context.Context, own *Network, p *Patch) (*caughtUp, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -197,8 +197,8 @@ func (n *Node) networkAt(ctx context.Context, name string, r *Remote) (*Network,
 	return &now, nil
 }
 
-// unmasked returns the key of a remote that another instance shows, masked or not, where own is what this instance has as that key. It is
-// unknownKey if the key has changed since, and the instance shows no more than its mask.
+// unmasked returns the key of a remote that another instance shows, masked or not. own is the key that this instance has. The result
+// is unknownKey if the key has changed since and the instance shows only its mask.
 func unmasked(shown, own *string) *string {
 	switch {
 	case sentBack(shown, own):

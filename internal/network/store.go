@@ -19,7 +19,8 @@ type stored struct {
 	Network  *Network  `json:"network"`
 	Change   *change   `json:"change,omitempty"` // that which is under way
 	Outcomes []outcome `json:"outcomes,omitempty"`
-	// Lost are the remotes that stayed away for so long that the leader has given up what they lack: they get a copy of all that they own.
+	// Lost are the remotes that were away so long that the leader has dropped the writes that they lack. They get a copy of
+	// everything that they own.
 	Lost []string `json:"lost,omitempty"`
 	// Restored says that this instance was restored from a snapshot: it lacks what it has acknowledged since. See SetBack.
 	Restored bool `json:"restored,omitempty"`

@@ -124,7 +124,7 @@ func ringOf(n *Network) *shard.Ring {
 	return shard.NewRing(n.ShardNames())
 }
 
-// keeps returns what says which documents a remote owns, nil for all: there is no leader.
+// keeps returns a function that tells which documents a remote owns, or nil for all if there is no leader.
 func (n *Network) keeps(remote string) func(id []byte) bool {
 	ring := ringOf(n)
 	if ring == nil {
@@ -186,7 +186,7 @@ func (s *stored) undoUncommitted() bool {
 	return undone
 }
 
-// lose notes that a remote is to get a copy of all that it owns, by a change that is yet to come.
+// lose records that a later change has to give a remote a copy of everything that it owns.
 func (s *stored) lose(remote string) {
 	if !slices.Contains(s.Lost, remote) {
 		s.Lost = append(slices.Clone(s.Lost), remote)

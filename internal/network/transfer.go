@@ -47,13 +47,13 @@ type Page struct {
 	More bool
 }
 
-// exports are the exports under way: what each asks for next, so that owners of documents are worked out once.
+// exports are the exports in progress. Each keeps what it sends next, so that owners of documents are computed once.
 type exports struct {
 	mu  sync.Mutex
 	all map[string]*export // by who asks and for what
 }
 
-// export is one export under way. mu is held while a page of it is made.
+// export is one export in progress. mu is held while a page of it is made.
 type export struct {
 	mu    sync.Mutex
 	view  *index.View

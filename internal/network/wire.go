@@ -220,7 +220,7 @@ func (w *wires) sweep() {
 	}
 }
 
-// CloseIdleConnections closes the connections that are kept, and from now on those that come back. http.Client calls it.
+// CloseIdleConnections closes the idle connections, and from now on those that become idle. http.Client calls it.
 func (w *wires) CloseIdleConnections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
