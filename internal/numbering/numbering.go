@@ -1,6 +1,6 @@
 // Package numbering numbers the values of a field over all segments of a view. In its column, each segment numbers its own values
 // (ordinals). A value that several segments have gets one number here. With these numbers, counting values over segments takes an
-// array, and remembering values takes a bitmap; no values are compared.
+// array, and a set of values is a bitmap. No values are compared.
 package numbering
 
 import (
@@ -36,7 +36,7 @@ type Column struct {
 	Scope *resultcache.Scope
 }
 
-// A large array would be more than one entry of the memory may take.
+// The array is split because a large one would exceed the maximum size of an entry of the cache.
 const (
 	chunkBits = 15
 	chunkMask = 1<<chunkBits - 1
@@ -57,7 +57,7 @@ func keyOf(field segment.FieldID, strings bool, chunk int) []byte {
 	return binary.LittleEndian.AppendUint32(append(key, kind), uint32(chunk))
 }
 
-// base is a numbering of all values of some segments. These keep their parts of it; what became of the others does not matter to them.
+// base is a numbering of all values of some segments. These keep their parts of it even if other segments disappear.
 type base struct{ count int }
 
 // part are the numbers of some ordinals of a segment.
@@ -102,7 +102,7 @@ func New(columns []Column, field segment.FieldID, strings bool, own *resultcache
 	return n.build()
 }
 
-// lookUp is how many values are hashed in the time that it takes to look one up in a column.
+// lookUp is how many values are hashed in the time of one lookup of a value in a column.
 const lookUp = 10
 
 type numberer struct {
