@@ -11,8 +11,8 @@ var (
 	EndSecond   = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 )
 
-// ParseDate reads a date in RFC 3339, in letters of either case, or a day alone, which is one of the time zone. It returns whole seconds
-// since 1970.
+// ParseDate parses a date in RFC 3339, with letters of either case, or a day alone, which is in the time zone. It returns whole
+// seconds since 1970.
 func ParseDate(s []byte, zone *time.Location) (second int64, ok bool) {
 	if len(s) < len(time.DateOnly) || len(s) > len(time.RFC3339Nano)+10 || s[0] < '0' || s[0] > '9' {
 		return 0, false

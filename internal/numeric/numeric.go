@@ -73,7 +73,7 @@ func (v Value) Exact() bool {
 	return ok && OfInt(n) == v
 }
 
-// Uint returns a positive integer of 64 bits from 2⁵³ on, and whether v is one.
+// Uint returns a positive 64-bit integer from 2⁵³ on, and whether v is one.
 func (v Value) Uint() (uint64, bool) {
 	switch {
 	case v.Float == 1<<64 && v.Rest < 0:
