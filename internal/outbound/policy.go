@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Policy says which addresses may be connected to. The zero Policy allows the
-// global ones. A Policy that lists networks allows these and nothing else.
+// Policy says which addresses are allowed for connections. The zero Policy allows global addresses. A Policy with networks allows
+// only these.
 type Policy struct {
 	networks []netip.Prefix
 	any      bool
@@ -17,8 +17,8 @@ type Policy struct {
 // Any allows every address.
 func Any() Policy { return Policy{any: true} }
 
-// UnmarshalText reads networks such as 10.0.0.0/8, separated by commas. The
-// word any in their place allows every address, and no text the global ones.
+// UnmarshalText reads networks such as 10.0.0.0/8, separated by commas. The word any instead allows every address, and an empty text
+// the global ones.
 func (p *Policy) UnmarshalText(text []byte) error {
 	read := Policy{}
 	for piece := range strings.SplitSeq(string(text), ",") {
