@@ -30,7 +30,7 @@ type change struct {
 	data   []byte
 }
 
-// renaming is a name that stands for another node, or for none (-1).
+// renaming is a name that now refers to another node, or to none (-1).
 type renaming struct {
 	at   int
 	name string
@@ -87,7 +87,7 @@ func (d *Disk) Apply(i int, e *Event) {
 	}
 }
 
-// sync makes durable what happened before the event number since.
+// sync makes the events before the event number since durable.
 func (n *node) sync(since int) {
 	rest := n.pending[:0:0]
 	for _, c := range n.pending {

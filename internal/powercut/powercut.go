@@ -57,7 +57,7 @@ type Options struct {
 	Ends func() bool
 }
 
-// Log is a sequence of events. Its methods may be called at once.
+// Log is a sequence of events. Its methods are safe for concurrent use.
 type Log struct {
 	mu     sync.Mutex
 	events []Event

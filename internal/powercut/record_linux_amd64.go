@@ -117,7 +117,7 @@ func (r *Recorder) adopt() error {
 	})
 }
 
-// add adds an event. The process is killed with it if that is wanted: the thread that did it goes no further.
+// add adds an event. If requested, it kills the process with this event, and the thread does not continue.
 func (r *Recorder) add(e Event) {
 	e.Tree = r.tree
 	r.log.add(e)
@@ -306,7 +306,7 @@ func (r *Recorder) truncate(node int, size int64) {
 	r.add(Event{Kind: Truncate, Node: node, Offset: size})
 }
 
-// copied records copy_file_range(2), whose bytes are read from the file they went to.
+// copied records copy_file_range(2). It reads the bytes from the target file.
 func (r *Recorder) copied(a *syscall.PtraceRegs, n int64) error {
 	from, to := r.files[int(a.Rdi)], r.files[int(a.Rdx)]
 	if to == nil || n == 0 {
