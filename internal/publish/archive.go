@@ -110,8 +110,8 @@ func begin(ctx context.Context, store bucket.Store, directory, masterKey string)
 	return a, a.unlock(masterKey)
 }
 
-// create makes svc.json, with a fresh salt if there is a master key. If another svc has made it meanwhile,
-// the error is fs.ErrExist.
+// create writes svc.json, with a new salt if there is a master key. If another svc has written it meanwhile, the error is
+// fs.ErrExist.
 func (a *Archive) create(ctx context.Context, directory, masterKey string) error {
 	a.info = info{Version: formatVersion, Directory: directory}
 	if masterKey != "" {
@@ -191,7 +191,7 @@ func (a *Archive) config(name string) sio.Config {
 	return sio.Config{MinVersion: sio.Version20, CipherSuites: []byte{sio.AES_256_GCM}, Key: keyFor(a.key, name)}
 }
 
-// seal returns the bytes of an object with that content, and how many there are.
+// seal returns the bytes of an object with that content, and their number.
 func (a *Archive) seal(name string, content io.Reader, size int64) (io.Reader, int64, error) {
 	if a.key == nil {
 		return content, size, nil
@@ -291,7 +291,7 @@ func (a *Archive) put(ctx context.Context, name string, content io.Reader, size 
 	return sealed, a.store.Put(ctx, name, sealed, r)
 }
 
-// createOnce makes an object that has not been there. It may have been made by an earlier try: then it has the same content.
+// createOnce writes a new object. If an earlier try has written it, it has the same content.
 func (a *Archive) createOnce(ctx context.Context, name string, content []byte) (int64, error) {
 	r, _, err := a.seal(name, bytes.NewReader(content), int64(len(content)))
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	maxUnwritten = 4 << 20 // bytes of transactions that are made together
 )
 
-// content is what a data directory holds: an image, as entries have changed it. What an entry adds and a later one removes is not fetched.
-// Package standby makes the same of the same entries, one after the other, in a directory that outlives a crash after each of them.
+// content is the content of a data directory: an image with the changes of entries. What an entry adds and a later one removes is not
+// fetched. Package standby applies the same entries one after the other, in a directory that survives a crash after each of them.
 type content struct {
 	small map[string][]byte                // files that images and entries have the bytes of, by name
 	files map[string]map[string]group.File // those that they name, by directory and name
@@ -111,7 +111,7 @@ func (c *content) change(e *group.Entry) error {
 	return nil
 }
 
-// catalog returns CATALOG, and the file that it is based on, if there is one.
+// catalog returns CATALOG, and its base file, if there is one.
 func (c *content) catalog() (b []byte, base *group.File) {
 	for _, f := range c.files[path.Dir(catalogFile)] {
 		if index.IsBase(path.Base(f.Name)) {
@@ -145,7 +145,7 @@ func (c *content) removeUnnamed(fsys vfs.FS, root string) error {
 	return nil
 }
 
-// transactions makes those of entries in files of bbolt, some together. The files outlive a crash after close only.
+// transactions applies the transactions of entries to files of bbolt, several together. The files survive a crash only after close.
 type transactions struct {
 	o     boltfile.Options
 	dir   string
@@ -158,7 +158,7 @@ func newTransactions(dir string, o boltfile.Options) *transactions {
 	return &transactions{o: o, dir: dir, dbs: map[string]*boltfile.DB{}, next: map[string][]*boltfile.Changes{}}
 }
 
-// add adds the transaction of an entry, whose bytes stay as they are.
+// add adds the transaction of an entry. The bytes of the entry must not change.
 func (t *transactions) add(e *group.Entry) error {
 	changes, err := boltfile.DecodeChanges(e.Change.Data)
 	if err != nil {

@@ -97,8 +97,8 @@ func (p *Publisher) take(ctx context.Context, at group.Position) (*entries, erro
 	return e, nil
 }
 
-// rest delays entries with large new files, adds later ones, and combines them: files that a later entry replaces are not sent. The
-// entries have one of the places then. The more time the store takes, the more entries come together.
+// rest delays entries with large new files, adds later ones, and combines them: files that a later entry replaces are not sent.
+// Meanwhile the entries hold one of the places. The slower the store, the more entries are combined.
 func (p *Publisher) rest(ctx context.Context, e *entries, places chan struct{}) error {
 	if p.objects.missing(e.files()) < p.o.restBytes {
 		return nil

@@ -18,10 +18,10 @@ import (
 	"svc/internal/group"
 )
 
-// Follower reads a publication, for a reader that follows it: a group.Upstream. It asks the store alone.
+// Follower reads a publication for a reader that follows it: a group.Upstream. It uses only the store.
 //
-// Lists of the store may be stale. They delay a reader, but they do not mislead it: entries are numbered, and an image is used only if the
-// entries are listed that complete it.
+// Lists of the store may be stale. This delays a reader, but does not mislead it: entries are numbered, and an image is used only if
+// the entries that complete it are listed.
 type Follower struct {
 	o FollowOptions
 
@@ -52,8 +52,8 @@ const (
 	// A list takes at most 1/followShare of the time: a directory with many objects is listed less often.
 	followShare = 10
 
-	// renewPolls is after how many lists without a new entry images are listed. stuckPolls is for how many lists entries may be missing
-	// that there are later ones of.
+	// renewPolls is the number of lists without a new entry after which images are listed. stuckPolls is the number of lists for
+	// which entries may be missing although there are later ones.
 	renewPolls = 5
 	stuckPolls = 10
 
@@ -206,7 +206,7 @@ func (f *Follower) skip(next group.Position) {
 	}
 }
 
-// rest waits until entries are to be listed again, or for as long as may be waited.
+// rest waits until it is time to list entries again, at most for the longer of wait and the pause.
 func (f *Follower) rest(ctx context.Context, wait time.Duration) error {
 	return sleep(ctx, max(0, min(max(wait, f.pause), time.Until(f.asked.Add(max(f.pause, f.o.Interval))))))
 }
@@ -228,7 +228,8 @@ func (f *Follower) list(ctx context.Context, a *Archive, next group.Position, be
 	return nil
 }
 
-// lost decides whether entries behind a position will still come: its error is group.ErrCut if not. gap says that there are later ones.
+// lost decides whether entries after a position will still arrive. If not, its error is group.ErrCut. gap says that there are later
+// ones.
 func (f *Follower) lost(ctx context.Context, a *Archive, after group.Position, gap bool) error {
 	now := time.Now()
 	if gap && f.stuck.IsZero() {
@@ -293,7 +294,7 @@ func (u unsealed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// images lists the images whose names are greater than one, by position.
+// images lists the images whose names are greater than after, by position.
 func (a *Archive) images(ctx context.Context, after string) (images []imageRef, err error) {
 	err = a.store.List(ctx, imagesPrefix, after, func(o bucket.Object) error {
 		if p, whole, at, ok := parseRef(strings.TrimPrefix(o.Name, imagesPrefix)); ok && o.Name > after {

@@ -180,7 +180,7 @@ type plan struct {
 	to    group.Position
 }
 
-// has reports whether a plan makes the change of an entry: it is behind the image, and not behind the position.
+// has reports whether a plan applies an entry: it is after the image, and not after the position.
 func (p *plan) has(index uint64) bool { return index > p.image.from.Index && index <= p.to.Index }
 
 // planFor returns the plan of a position, from the newest image that it can be restored from.

@@ -136,7 +136,7 @@ func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 	return p.retry(ctx, func() error { return p.challenged(ctx) })
 }
 
-// challenged returns an error if there is a claim later than that of this publisher.
+// challenged returns an error if there is a later claim than that of this publisher.
 func (p *Publisher) challenged(ctx context.Context) error {
 	run, _, _ := strings.Cut(p.claimed, "-")
 	return p.o.Store.List(ctx, runsPrefix, "", func(o bucket.Object) error {

@@ -6,10 +6,10 @@ import (
 )
 
 // objects are the objects of files that need no upload. Each is in the last image, or its upload began after that image was started.
-// Retention relies on this: what an image and the entries behind it need is in the image, or was uploaded later.
+// Retention relies on this: everything that an image and the entries after it need is in the image, or was uploaded later.
 //
-// Entries are published while an image is taken and sent. An entry may be behind the image, and name a file that an earlier image has: such
-// files are sent again with the image.
+// Entries are published while an image is taken and sent. An entry may come after the image, and name a file of an earlier image.
+// Such files are sent again with the image.
 type objects struct {
 	mu    sync.Mutex
 	moved *sync.Cond // an upload or a removal has ended
@@ -85,7 +85,7 @@ func (o *objects) forget(name string) {
 	delete(o.before, name)
 }
 
-// missing returns how many bytes the files have that are not known.
+// missing returns the total size of the unknown files.
 func (o *objects) missing(files []upload) (bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,8 +116,8 @@ func (o *objects) want(name string, u upload) (turn int, needed bool) {
 	return 0, false
 }
 
-// made notes the end of an upload that want returned the turn of. If an image was started and published meanwhile, the object does not
-// become known: the image may lack it, and then retention removes it.
+// made records the end of an upload for which want returned the turn. If an image was started and published meanwhile, the object
+// does not become known, because retention removes it if the image lacks it.
 func (o *objects) made(name string, turn int, sent bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

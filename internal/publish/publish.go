@@ -125,7 +125,7 @@ type Status struct {
 	Problem  string        // why nothing is published now
 }
 
-// Start begins to publish. Errors of the store have it try again; they are no errors of Start.
+// Start starts publishing. It returns no errors of the store, because the publisher retries after them.
 func Start(o Options) *Publisher {
 	if o.imageBytes == 0 {
 		o.imageBytes = minImageBytes
@@ -223,7 +223,7 @@ func (p *Publisher) run(ctx context.Context) {
 // errSucceeded is the error of a leader that finds a later one. It has lost the lead, or is about to.
 var errSucceeded = errors.New("a later leader of the group publishes")
 
-// errGone is the error of a file that the directory has no longer: it was held for as long as it may be.
+// errGone is the error of a file that is no longer in the directory, because it could not be held longer.
 var errGone = errors.New("a file was removed before it was published")
 
 // retry calls do until it succeeds, until ctx is done, or until an error that retrying cannot fix.
@@ -265,8 +265,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// follow publishes entries behind a position, in their order. It asks for another image after enough of them. While the files of entries
-// are sent, it reads later entries and sends their files: up to uploads of them at once.
+// follow publishes entries after a position, in order. After enough of them, it requests another image. While the files of entries
+// are sent, it reads later entries and sends their files, up to the maximum number of uploads at once.
 func (p *Publisher) follow(ctx context.Context, from *goneOn, due chan<- struct{}) error {
 	at := from.at
 	taken := make(chan *entries, ahead)
@@ -347,8 +347,8 @@ func (p *Publisher) publishEntries(ctx context.Context, e *entries) (int64, erro
 	return int64(len(content)), p.create(ctx, logName(e.batch.Run, e.batch.Run.Index+n-1, e.last), content)
 }
 
-// reached notes that the entries up to a position are published, which are all up to a time. Before there is an image that they complete,
-// nothing can be restored from them.
+// reached records that the entries up to a position are published, and that these are all entries up to a time. Nothing can be
+// restored from them until there is an image that they complete.
 func (p *Publisher) reached(at group.Position, fresh time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -52,8 +52,8 @@ type Restored struct {
 // restoreSuffix ends the name of a directory while it is incomplete. An interrupted restore continues there.
 const restoreSuffix = ".restoring"
 
-// Restore makes a data directory that holds what the published one held at a position. Every file has the size and the checksum that it
-// had there. The directory has its name once it is whole.
+// Restore makes a data directory with the content of the published one at a position. Every file has the size and checksum that it
+// had there. The directory gets its name once it is complete.
 func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
 	if o.Logger == nil {
@@ -153,7 +153,7 @@ const (
 	fetchBytes = 64 << 20  // of objects with entries that are fetched at once, if there is more than one
 )
 
-// make makes a directory of an image and the entries behind it: first as names (content), then as files.
+// make makes a directory of an image and the entries after it: first as names (content), then as files.
 func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (_ *Restored, err error) {
 	if r.Index != "" {
 		if err := r.choose(ctx, p, st); err != nil {
@@ -185,8 +185,8 @@ func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (_ *Restor
 
 func (r *restore) path(name string) string { return path.Join(r.temp, name) }
 
-// change makes the changes of the entries of a plan: those of files of bbolt in the directory, the others in c. It returns when the last
-// one was made. finish makes those files durable, and closes them.
+// change applies the entries of a plan: those for files of bbolt in the directory, the others in c. It returns after the last one.
+// finish makes the files of bbolt durable, and closes them.
 func (r *restore) change(ctx context.Context, p *plan, c *content) (at time.Time, finish func() error, err error) {
 	g, inner := errgroup.WithContext(ctx)
 	for _, f := range c.dbs {

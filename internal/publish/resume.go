@@ -22,7 +22,7 @@ func (p *Publisher) resume(ctx context.Context) error {
 	return p.recall(ctx, h)
 }
 
-// recall finds out which files need not be sent again after a restart: those of the last image, and those that were sent after it.
+// recall finds the files that need not be sent again after a restart: those of the last image, and those that were sent after it.
 func (p *Publisher) recall(ctx context.Context, h *history) error {
 	p.objects.reset(map[string]bool{})
 	known := map[string]bool{}
@@ -54,7 +54,7 @@ func (p *Publisher) recall(ctx context.Context, h *history) error {
 	return err
 }
 
-// goneOn is where a publisher resumes: behind the entries that are published, which are behind an image.
+// goneOn is where a publisher resumes: after the published entries, which follow an image.
 type goneOn struct {
 	image *group.Image
 	at    group.Position

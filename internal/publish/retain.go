@@ -10,13 +10,13 @@ import (
 	"svc/internal/group"
 )
 
-// clockMargin is how far the clock of the store may be behind that of the publisher.
+// clockMargin is the maximum lag of the store's clock behind the publisher's.
 const clockMargin = time.Hour
 
-// retain removes what no position needs that is to be kept: all before the newest image that is older than Options.Keep.
+// retain removes everything that no retained position needs: all before the newest image that is older than Options.Keep.
 //
-// The images and entries behind that one need only files that it has, and files that were sent after it was started: see objects. So
-// nothing but that image is read, and a list that lacks the newest objects does no harm.
+// That image, and the images and entries after it, need only its files and files that were sent after it was started: see objects. So
+// retain reads nothing but that image, and a list that lacks the newest objects does no harm.
 func (p *Publisher) retain(ctx context.Context) error {
 	h, err := p.archive.history(ctx)
 	if err != nil {

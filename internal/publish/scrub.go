@@ -24,7 +24,7 @@ const (
 	// scrubTime is the time between two steps of a scrubber, if Options.Verify is longer.
 	scrubTime = time.Hour
 
-	// healTime is the least time between two images that are made because objects are damaged.
+	// healTime is the minimum time between two images that are made because objects are damaged.
 	healTime = 10 * time.Minute
 )
 
@@ -65,7 +65,7 @@ func newScrubber(p *Publisher) *scrubber {
 // pause returns the time until the next step, or 0 if there is none.
 func (s *scrubber) pause() time.Duration { return min(s.p.o.Verify, scrubTime) }
 
-// due returns a channel that is ready when wake has something to do. Images do not put it off.
+// due returns a channel that receives when wake has something to do. Images do not delay it.
 func (s *scrubber) due() <-chan time.Time {
 	at := s.next
 	if heal := s.healed.Add(s.p.o.heal); s.pending && (s.pause() == 0 || heal.Before(at)) {
@@ -76,7 +76,7 @@ func (s *scrubber) due() <-chan time.Time {
 	return time.After(time.Until(at))
 }
 
-// wake makes a step if one is due. It reports whether another image is to be made.
+// wake does a step if one is due. It reports whether to make another image.
 func (s *scrubber) wake(ctx context.Context) (again bool, err error) {
 	bad := false
 	if s.pause() > 0 && !time.Now().Before(s.next) {
@@ -174,8 +174,8 @@ func (s *scrubber) check(ctx context.Context, f *group.File) (bad bool, err erro
 	return true, nil
 }
 
-// entries reads the entries behind the image that it did not read before. As lists may be stale, entries are missing if two steps do not
-// find them.
+// entries reads the entries after the image that it has not read before. Lists may be stale, so entries are missing only if two steps
+// do not find them.
 func (s *scrubber) entries(ctx context.Context) (bad bool, err error) {
 	published, lost := s.p.published(), s.lost
 	s.lost = 0

@@ -55,7 +55,7 @@ func (p *places) take(ctx context.Context, size int64) (back func(), err error) 
 	}, nil
 }
 
-// send makes objects of files, as far as they are not known: small ones first. Each takes a place meanwhile.
+// send uploads files that are not known yet, small ones first. Each upload holds a place.
 func (p *Publisher) send(ctx context.Context, files []upload, places *places) error {
 	slices.SortStableFunc(files, func(a, b upload) int { return cmp.Compare(a.file.Size, b.file.Size) })
 	g, ctx := errgroup.WithContext(ctx)
@@ -80,8 +80,8 @@ func (p *Publisher) send(ctx context.Context, files []upload, places *places) er
 	return g.Wait()
 }
 
-// sendFile uploads a file under a name, comparing its checksum on the way. If the directory has it no longer, the store may have it. The
-// error is errGone otherwise.
+// sendFile uploads a file under a name, and compares its checksum meanwhile. If the directory no longer has the file, the store may
+// have it. Otherwise, the error is errGone.
 func (p *Publisher) sendFile(ctx context.Context, name string, u *upload) error {
 	in, err := p.o.Feed.Open(u.at)
 	stored := u.there && errors.Is(err, fs.ErrNotExist)

@@ -226,7 +226,7 @@ func (a *Archive) decoded(ctx context.Context, l *logRef) ([]*group.Entry, error
 	return entries, nil
 }
 
-// readAgain reads something once more if it fails, unless it is missing.
+// readAgain repeats a failed read once, unless the object is missing.
 func readAgain[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	v, err := read()
 	if err == nil || errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil {
