@@ -42,8 +42,7 @@ type automaton struct {
 	steps [1 << stepBits]transition // that were computed before
 }
 
-// transition is a step of an automaton. Walks through a dictionary, and through those of other segments, take the same steps again and
-// again.
+// transition is a step of an automaton. Walks through the dictionaries of all segments repeat the same steps.
 type transition struct {
 	key uint64 // of the state and the character; 0: none
 	to  int
@@ -123,7 +122,7 @@ func (w *window) at(from int) uint64 {
 	return v & (1<<7 - 1)
 }
 
-// standing returns the bits of positions from…from+6 where c stands.
+// standing returns the bits of positions from…from+6 where c occurs.
 func (a *automaton) standing(c rune, from int) uint64 {
 	if c < utf8.RuneSelf {
 		return a.ascii[c].at(from)
@@ -145,7 +144,7 @@ func (a *automaton) Start() int {
 	return a.state(n&uint64(a.masks[0]), 0, 0, 0)
 }
 
-// state makes a state and notes the distance of the text read so far. best is as in states.
+// state creates a state and records the distance of the text read so far. best is as in states.
 func (a *automaton) state(rows, swaps uint64, j int, best uint64) int {
 	if a.prefix {
 		if d := a.final(rows, j); noDistance-d > best {
@@ -173,8 +172,7 @@ func (a *automaton) final(rows uint64, j int) uint64 {
 	return noDistance
 }
 
-// Accept takes a byte. States of the table are of characters, so the bytes of one that is not complete are
-// kept in the state.
+// Accept takes a byte. States of the table belong to characters, so the state also holds the bytes of an incomplete character.
 func (a *automaton) Accept(s int, b byte) int {
 	switch {
 	case s == 0:
@@ -219,8 +217,8 @@ func (a *automaton) compute(s int, c rune) int {
 	if j+1 >= len(a.masks) { // all positions are out of reach
 		return a.state(0, 0, 0, best)
 	}
-	// Bit i of here: c stands at position j−2+i. The rows before the step are
-	// centred on j, those after it on j+1, so advancing in the word keeps the bit and staying moves it down.
+	// Bit i of here: c is at position j−2+i. The rows before the step are centred on j, those after it on j+1. So advancing in the
+	// word keeps the bit, and staying moves it down.
 	here := a.standing(c, j-maxLimit)
 	edited := rows << rowBits & threeRows
 	n := rows & (here & row * inThree)                // match
@@ -294,7 +292,7 @@ func (a *automaton) Others(s int) (o fst.Others, ok bool) {
 	return o, true
 }
 
-// near returns the positions of the characters that the step from the j-th character tells apart.
+// near returns the positions of the characters that the step from the j-th character distinguishes.
 func (a *automaton) near(j int) (from, to int) {
 	from = min(max(j-maxLimit, 0), len(a.word))
 	return from, max(from, min(j+nearBits-maxLimit, len(a.word)))
@@ -351,7 +349,8 @@ func (a *automaton) WillAlwaysMatch(s int) bool {
 	return a.prefix && s>>bestShift&3 != 0
 }
 
-// distances returns the distance of w, or of its nearest prefix, and that of w as a whole; 3 when one is beyond the limit.
+// distances returns the distance of w or of its nearest prefix, and that of w as a whole. It returns 3 for a distance above the
+// limit.
 func (a *automaton) distances(w []byte) (nearest, whole int) {
 	s := a.Start()
 	for _, b := range w {

@@ -50,13 +50,13 @@ func (c *Cache) scopes(n int) {
 	}
 }
 
-// SegmentCache keeps what one segment says under the settings of the set.
+// SegmentCache caches the results of one segment under the settings of the set.
 type SegmentCache struct {
 	*resultcache.Scope
 	stamp uint32
 }
 
-// Key begins a key of the segment, which tells the settings apart on which results depend.
+// Key begins a key of the segment. It distinguishes the settings that affect results.
 func (c SegmentCache) Key(buf []byte) []byte {
 	return binary.LittleEndian.AppendUint32(buf[:0], c.stamp)
 }

@@ -24,7 +24,7 @@ type derivation struct {
 	runs          [runKinds]wordRun       // of the segment at hand
 }
 
-// keep gives f some of the runs that were made, as far as they have anything.
+// keep gives f some of the runs, without empty ones.
 func (d *derivation) keep(f *lookup, kinds ...runKind) {
 	for _, k := range kinds {
 		r := &d.runs[k]
@@ -216,7 +216,8 @@ func (d *derivation) lookWritten(s segment.Live) (*lookup, error) {
 	return f, nil
 }
 
-// most returns how many documents may have the word as it is written, or begin with it, at most: one with several words counts for each.
+// most returns an upper bound of the number of documents with the word as written, or with a word that begins with it. A document
+// with several such words counts several times.
 func (d *derivation) most() (n int) {
 	for _, f := range d.lookups {
 		postings := f.exact
@@ -263,7 +264,7 @@ func (d *derivation) lookPrefixed(s segment.Live, r *wordRun, stops int) error {
 	return it.Err()
 }
 
-// plain reports whether all words count wherever they stand, and as misspelt ones, too.
+// plain reports whether all words count in all fields, including misspelt ones.
 func (d *derivation) plain() bool { p := d.prepared(); return p.exact == nil && !p.numbers }
 
 // lookWide finds words that begin with a short prefix.
@@ -296,11 +297,10 @@ func (d *derivation) automaton(limit int, prefix bool) *automaton {
 	return *a
 }
 
-// lookTypos finds the words at one and at two typos, in byte order.
+// lookTypos finds the words at one typo and at two typos, in byte order.
 //
-// A word whose first letter differs counts one typo more, and only with a budget of
-// two. So the dictionary falls into three ranges: before, with and after the words that begin
-// with the letter, and the outer ones need the small automaton only.
+// A different first letter counts as one more typo, and is only allowed with a budget of two. So the dictionary has three ranges:
+// before, with and after the words that begin with the letter. The outer ranges need only the small automaton.
 func (d *derivation) lookTypos(s segment.Live) error {
 	first := firstLetter(d.word)
 	begin, end := []byte(first), after([]byte(first))
@@ -397,7 +397,8 @@ func (d *derivation) choose(k runKind, looked, most int, postings [][]segment.Po
 	return words, nil
 }
 
-// mergeRuns is choose. short is a segment whose run was cut before a word that would count, since words before it have died; -1 for none.
+// mergeRuns is choose. short is a segment whose run was cut before a word that would count, because words before that one have been
+// deleted. It is −1 if there is none.
 func (d *derivation) mergeRuns(k runKind, most int, postings [][]segment.Posting) (words []string, short int) {
 	var few [16]int
 	with := few[:0] // segments that have words left

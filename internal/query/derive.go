@@ -119,11 +119,11 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 	return m, nil
 }
 
-// misspelt adds the words at one and at two typos to the levels of a match.
+// misspelt adds the words at one typo and at two typos to the levels of a match.
 //
-// Words that are misspelt as a whole come first; those that most documents have, where they are more than count. Words that begin with a
-// misspelt prefix fill up the limit, the first ones in byte order, where some word begins as it is typed. Where none does, nothing but
-// misspelt words can be meant: many more of them count, and again those that most documents have.
+// Words that are misspelt as a whole come first. If there are more than count, it chooses those that most documents have. Words that
+// begin with a misspelt prefix fill up the limit, in byte order, if some word begins as typed. If none does, the user can only mean
+// misspelt words: many more of them count, and again those that most documents have.
 func (d *derivation) misspelt(m *Match) error {
 	asTyped := m.Exists || d.pattern.prefix && len(m.forms.lists[0]) > 0 || d.over // when time is over, nobody knows
 	longer := make([][]segment.Posting, len(d.Segments))
@@ -159,8 +159,8 @@ func (d *derivation) misspelt(m *Match) error {
 	return nil
 }
 
-// shown returns by which words a prefix shows that it matches without a typo: itself, if it is a word or wide, else the words that
-// begin with it. words are those of a long prefix.
+// shown returns the words by which a prefix matches without a typo: itself, if it is a word or wide, else the words that begin with
+// it. words are those of a long prefix.
 //
 // A short prefix is wide when so many words begin with it, in fields that are not exact, that Meilisearch keeps
 // rows for it as if it were a word. Answers show it: where only the word itself should count, as

@@ -1,7 +1,7 @@
 package query
 
-// PrefixDistance returns the least edit distance (as automaton has it) between asked
-// and any prefix of value, or limit+1 when it is more than limit.
+// PrefixDistance returns the smallest edit distance (as defined by automaton) between asked and any prefix of value, or limit+1 if it
+// is more than limit.
 func PrefixDistance(asked []rune, value string, limit int) int {
 	return distance(asked, value, limit, true)
 }
@@ -11,11 +11,11 @@ func Distance(asked []rune, value string, limit int) int {
 	return distance(asked, value, limit, false)
 }
 
-// distance returns how many edits lead from asked to value, or to a beginning of it if prefix is set, or
-// limit+1 if there are more. Two neighbours that are swapped are one edit.
+// distance returns the edit distance from asked to value, or to a prefix of value if prefix is set, or limit+1 if it is more than
+// limit. A transposition of two neighbours is one edit.
 func distance(asked []rune, value string, limit int, prefix bool) int {
-	// Rows of the usual table, one a character of value, a column a character of
-	// asked; column i of row j is the distance of asked[:i] and value[:j]. Only columns within limit of j can be in reach.
+	// Rows of the usual table: one row per character of value, and one column per character of asked. Column i of row j is the
+	// distance of asked[:i] and value[:j]. Only columns within limit of j can be within the limit.
 	n := len(asked)
 	if n > len(value)+limit { // a character has at least one byte
 		return limit + 1

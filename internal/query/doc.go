@@ -6,41 +6,39 @@
 // nodes. Package rank chooses among paths.
 //
 // A node matches at three levels: as it is written, with one typo or as two words, and with two typos. What it matches
-// is derived from the dictionaries of all segments together (derive.go): limits on typos and prefixes count words of
-// the whole index, so the answer does not depend on how documents are spread over segments. What one segment
-// contributes is cached with the segment (lookup.go for the terms, piece.go for the rows); a view combines it
-// (match.go).
+// The words that a node matches are derived from the dictionaries of all segments together (derive.go). Limits on typos and prefixes
+// count words of the whole index, so the result does not depend on how documents are spread over segments. The contribution of one
+// segment is cached with the segment (lookup.go for the terms, piece.go for the rows); a view combines them (match.go).
 //
 // Caveats:
-//   - When the time is over, a graph lacks typos, prefixes and parts of phrases. Such results are not cached
-//     (resolver.go).
-//   - BuildFewTypos leaves levels out on purpose. Node.Sought says how many were looked for.
-//   - A graph refers to mapped memory and ends with its view.
+//   - When time is over, a graph lacks typos, prefixes and parts of phrases. Such results are not cached (resolver.go).
+//   - BuildFewTypos leaves levels out on purpose. Node.Sought says how many levels were looked up.
+//   - A graph refers to mapped memory and is valid as long as its view.
 //
 // # Derivation
 //
-// A pattern is a word, an n-gram or a phrase, and how loosely it matches. A lookup has the words of one segment's
-// dictionary for it, in runs by how they were found, whichever rows are deleted. A derivation chooses among the runs of
-// all segments: the first words in byte order that a live document has, or those that most documents have. A word that
-// is chosen counts in all segments. A piece has the rows of the choice in one segment.
+// A pattern is a word, an n-gram or a phrase, and how loosely it matches. A lookup has the words of one segment's dictionary for a
+// pattern, in runs by how they were found, whichever rows are deleted. A derivation chooses among the runs of all segments: the first
+// words in byte order that are in a live document, or the words of most documents. A chosen word counts in all segments. A piece has
+// the rows of the choice in one segment.
 //
 // # Caches
 //
-// What a segment alone says is kept with the segment, and serves later views. What takes all segments together is kept
-// with the view (cache.go). Keys of the former have a stamp of the settings that it depends on. If a result depends on
-// a further setting, add that to Index.stamp.
+// Results of one segment are cached with the segment, and serve later views. Results of all segments together are cached with the
+// view (cache.go). Keys of the former contain a stamp of the settings that they depend on. If a result depends on a further setting,
+// add that to Index.stamp.
 //
 // # Other readings
 //
-// Segments keep the words that an older version of the analysis made. A query is read by each version that a segment
-// needs, and readings are matched to each other by their bytes in the query (reading.go). So results do not change at an
-// upgrade before documents are indexed anew.
+// Segments keep the words of the version of text analysis that made them. A query is analysed by each version that a segment needs,
+// and the readings are aligned by their bytes in the query (reading.go). So results do not change at an upgrade, before documents
+// are reanalysed.
 //
-// Fields are cut by several locales, or by a guess at the language of each text. Single words match across such
-// differences as n-grams and split words do. Phrases and excluded words do not, so they are read by all these locales.
+// Fields are segmented by several locales, or by a guess at the language of each text. Single words match across such differences,
+// like n-grams and split words. Phrases and excluded words do not, so they are read by all these locales.
 //
-// # Places that break the rule
+// # Exceptions
 //
-// Two answers may depend on which segments hold the documents: words that contain a very frequent word (inside.go), and
-// whatever ended because the time was over.
+// Two results may depend on which segments hold the documents: words that contain a very frequent word (inside.go), and work that was
+// cut off because time was over.
 package query

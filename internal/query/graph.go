@@ -14,8 +14,8 @@ import (
 	"svc/segment"
 )
 
-// Graph is a query ready to be ranked: its terms, the nodes that cover one to three of
-// them (more in other readings), and what is excluded.
+// Graph is a query ready to be ranked: its terms, the nodes that cover one to three of them (more in other readings), and the
+// excluded rows.
 type Graph struct {
 	Terms []Term
 	// Nodes by the first term they cover, shorter ones first: the order in which interpretations are tried.
@@ -34,30 +34,30 @@ type Node struct {
 	Sought     int // levels that were looked for
 }
 
-// Build resolves the terms of a query in the given fields (nil: all). late, asked after some work on a node, says
-// whether time is over: misspelt words, prefixes and the rest of phrases that are not found by then are passed over.
-// What is excluded is found in full. Errors are the context's, or tell of a damaged segment.
+// Build resolves the terms of a query in the given fields (nil: all). It calls late now and then, which says whether time is over.
+// Then it skips the typos, prefixes and rest of phrases that it has not found yet; exclusions are always complete. Errors are those
+// of the context, or report a damaged segment.
 func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func() bool) (*Graph, error) {
 	return ix.build(ctx, t, fields, late, nil, false)
 }
 
-// BuildForms is Build where nobody asks which documents match: of the graph there are Highlights alone.
+// BuildForms is Build for highlighting alone: the graph has only Highlights.
 func (ix *Index) BuildForms(ctx context.Context, t *Terms, fields FieldSet, late func() bool) (*Graph, error) {
 	return ix.build(ctx, t, fields, late, nil, true)
 }
 
-// Enough is how many documents tell a page and its total: so many have the first term, and a page of them all terms.
+// Enough has the numbers of documents that determine a page and its total: First for the first term, Page for all terms.
 type Enough struct{ First, Page int }
 
-// BuildFewTypos is Build, but as little is looked for as may be enough: n-grams, and words that as many documents as enough.First have as
-// they are written, match so and by what begins with them alone; other words match at one typo, too, where as many documents as that
-// have the first term so, or a page of them another one. Node.Sought says it. It returns nil where fewer documents than enough.First have
-// the first term, however it is written.
+// BuildFewTypos is Build with lazy typo expansion. N-grams, and words that at least enough.First documents have as written, match
+// only as written and as prefixes. Other words match with up to one typo if that finds enough.First documents for the first term, or
+// enough.Page for another one; else with all their typos. Node.Sought has the levels looked up. BuildFewTypos returns nil if fewer
+// than enough.First documents have the first term.
 func (ix *Index) BuildFewTypos(ctx context.Context, t *Terms, fields FieldSet, late func() bool, enough Enough) (*Graph, error) {
 	return ix.build(ctx, t, fields, late, &enough, false)
 }
 
-// expect lets the postings of all words be read from the disk together, where each would be waited for.
+// expect requests the postings of all words together, so that they are not read from the disk one after the other.
 func (ix *Index) expect(t *Terms) {
 	if !segment.PageByPage() {
 		return
@@ -194,7 +194,7 @@ func (ix *resolver) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {
 // Mandatory is the rank of a term that may not be dropped.
 const Mandatory = math.MaxInt
 
-// Ranks returns for each term when it may be dropped: lower ranks go first.
+// Ranks returns for each term when it may be dropped: lower ranks first.
 func (g *Graph) Ranks(s Strategy) []int {
 	ranks := make([]int, len(g.Terms))
 	phrases := slices.ContainsFunc(g.Terms, func(t Term) bool { return t.IsPhrase() })
@@ -279,7 +279,7 @@ func (g *Graph) Highlights() *Highlights {
 			}
 		}
 		if t := &g.Terms[v.Term]; v.Len == 1 && t.Stop {
-			// Stop words of a text are marked as parts of phrases alone. Where a query has no other words, each is one.
+			// Stop words of a text are marked only as parts of phrases. If a query has no other words, each is a phrase of its own.
 			h.Phrases = append(h.Phrases, Phrase{Words: []string{t.Word}, First: first, Last: last})
 		}
 		if v.Phrase || v.forms == nil {

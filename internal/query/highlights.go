@@ -12,7 +12,7 @@ type Phrase struct {
 	First, Last int
 }
 
-// Words are the forms that one term or n-gram matches. They are shared: not to be modified.
+// Words are the forms that one term or n-gram matches. They are shared and must not be modified.
 type Words struct {
 	Word        string              // as it was typed, folded
 	Forms       map[string]struct{} // whole words

@@ -14,7 +14,7 @@ import (
 	"svc/segment/synonym"
 )
 
-// Index is what a query graph is made from: one state of an index.
+// Index is the state of an index from which a query graph is built.
 type Index struct {
 	Segments []segment.Live
 	Settings *settings.Settings
@@ -25,7 +25,7 @@ type Index struct {
 	Cache    *Cache
 }
 
-// FieldSet is a set of fields by FieldID; nil stands for all fields.
+// FieldSet is a set of fields by FieldID. nil stands for all fields.
 type FieldSet []bool
 
 func (s FieldSet) Has(f segment.FieldID) bool { return s == nil || int(f) < len(s) && s[f] }
@@ -93,8 +93,8 @@ func (ix *Index) prepared() *prepared {
 	return p
 }
 
-// searchable returns the fields to which a search is restricted when it asks for all.
-// Segments may have words of fields that are no longer searchable.
+// searchable returns the fields of a search in all searchable fields. Segments may have words of fields that are no longer
+// searchable.
 func (ix *Index) searchable(weights []int32) FieldSet {
 	stale := false
 	for _, s := range ix.Segments {
@@ -110,7 +110,7 @@ func (ix *Index) searchable(weights []int32) FieldSet {
 	return set
 }
 
-// in returns the set that stands for fields, which is nil for all.
+// in returns the set for fields. It is nil for all.
 func (ix *Index) in(fields FieldSet) FieldSet {
 	if fields == nil {
 		return ix.prepared().all
@@ -168,7 +168,7 @@ func rowsIn(s segment.Live, p segment.Posting, fields FieldSet) *roaring.Bitmap 
 	return s.Union([]segment.Posting{p}, fields.Has)
 }
 
-// isLive reports whether a word stands in one of the fields of a row that is not deleted.
+// isLive reports whether a word occurs in one of the fields of a live row.
 func isLive(s segment.Live, p segment.Posting, fields FieldSet) bool {
 	if s.Deleted == nil || s.Deleted.IsEmpty() {
 		if fields == nil {

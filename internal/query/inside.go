@@ -32,8 +32,8 @@ var (
 	wordBlockWords      = 16 << 10
 )
 
-// wordBlock is neighbouring words of a segment that stand in fields with the feature infix. It ends after a little more than
-// wordBlockBytes, or after wordBlockWords words of the dictionary, so that a search with little time gets on.
+// wordBlock is a run of words of a segment that occur in fields with the feature infix. It ends after a little more than
+// wordBlockBytes, or after wordBlockWords words of the dictionary, so that a search with little time makes progress.
 type wordBlock struct {
 	// text is the words in byte order. Each has a 0 before it and one behind the last: no word has one. In front of a word is the number of
 	// its rows: digits of 6 bits in bytes 10xxxxxx, the last one first. No word begins with such a byte, and no query finds one.
@@ -48,7 +48,7 @@ func (ix *Index) isInfix(s *pattern) bool {
 	return ix.prepared().infix != nil && !s.gram() && !s.stop && utf8.RuneCountInString(s.words[0]) >= minInsideRunes
 }
 
-// infix returns those of some fields where words that contain a word count.
+// infix returns those of some fields in which substring matches count.
 func (ix *Index) infix(fields FieldSet) FieldSet {
 	all := ix.prepared().infix
 	if all == nil || fields == nil {

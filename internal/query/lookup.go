@@ -10,8 +10,8 @@ import (
 	"svc/segment"
 )
 
-// lookup is what the dictionary of one segment has for a word. It does not depend on which rows are deleted, so that it stays
-// with the segment, apart from where its runs are cut.
+// lookup holds the words that the dictionary of one segment has for a word. Except for the places where its runs are cut, it does not
+// depend on which rows are deleted, so that it stays with the segment.
 type lookup struct {
 	exact    []segment.Posting  // the word as it is written: none or one; of a stop word that of its entry, then of a word of the same form
 	stops    int                // how many of these are of stop words
@@ -64,7 +64,7 @@ const (
 // toLonger leads from one to oneLonger, and from two to twoLonger.
 const toLonger = oneLonger - one
 
-// wordsOnly reports whether of a run only the words are asked for, and not what they find.
+// wordsOnly reports whether only the words of a run are needed, without their postings.
 func (k runKind) wordsOnly() bool { return k == wide || k == begun }
 
 // wordRun is words of a dictionary, in byte order.
@@ -95,7 +95,8 @@ const (
 	noRow     = math.MaxUint32
 	unseenRow = noRow - 1 // nobody looked, since all words of the segment count in it
 
-	// spareWords is how many live words more than are looked at a run has when it is cut, so that it serves on when some are deleted.
+	// spareWords is how many more live words than needed a run has when it is cut. So it is still usable after some of them are
+	// deleted.
 	spareWords = 8
 )
 
@@ -136,7 +137,7 @@ func witness(s segment.Live, p segment.Posting, fields FieldSet) uint32 {
 	return row
 }
 
-// lives reports whether the i-th word stands in one of the fields of a row that is not deleted.
+// lives reports whether the i-th word occurs in one of the fields of a live row.
 func (r *wordRun) lives(i int, s segment.Live, fields FieldSet) bool {
 	row := atomic.LoadUint32(&r.rows[i])
 	switch {
@@ -171,7 +172,7 @@ func (r *wordRun) add(k runKind, s segment.Live, it *segment.TermIterator, field
 	r.addWord(k, s, it.Word(), p, row)
 }
 
-// addWord adds a word that stands in a row, noRow or unseenRow.
+// addWord adds a word that occurs in a row, noRow or unseenRow.
 func (r *wordRun) addWord(k runKind, s segment.Live, word []byte, p segment.Posting, row uint32) {
 	if r.making == nil {
 		r.making = runMemories.Get().(*runMemory)

@@ -15,8 +15,8 @@ import (
 // Levels is how many levels of matching there are: as written, one typo or a split, two typos.
 const Levels = 3
 
-// Match is all by which a word, an n-gram or a phrase of a query matches. It is
-// immutable and valid as long as the view. It is put together of what each segment has found (see lookup and piece).
+// Match is everything that a word, an n-gram or a phrase of a query matches. It is immutable and valid as long as the view. It
+// combines the results of all segments (see lookup and piece).
 type Match struct {
 	Key      string // tells the match from all others of the view
 	Levels   [Levels]Level
@@ -71,7 +71,7 @@ const restricted = 0x80
 // readingWords comes before the words of another reading in keys. No word begins with it.
 const readingWords = 1
 
-// appendKey appends what tells this pattern and fields from others.
+// appendKey appends a key that identifies this pattern and fields.
 func (s *pattern) appendKey(dst []byte, fields FieldSet) []byte {
 	form := byte('w')
 	switch {
@@ -116,7 +116,7 @@ func (s *pattern) appendWords(dst []byte) []byte {
 	return dst
 }
 
-// appendFields appends which fields a set has, and how many, so that it tells where they end; nothing for all fields.
+// appendFields appends the fields of a set with their number, so that the end is known. It appends nothing for all fields.
 func appendFields(dst []byte, fields FieldSet) []byte {
 	if fields == nil {
 		return dst
@@ -132,7 +132,7 @@ func appendFields(dst []byte, fields FieldSet) []byte {
 	return dst
 }
 
-// forms are the words by which a match was found, for those who mark them.
+// forms are the words of a match, for highlighting.
 type forms struct {
 	lists  [][]string // shared
 	prefix bool       // a word that begins with one of them is meant
@@ -162,7 +162,8 @@ func (f *forms) resolve() *forms {
 	return f
 }
 
-// match resolves a pattern, from the cache if it is there. It returns nil for a written word that fewer documents have than is of use.
+// match resolves a pattern, from the cache if possible. It returns nil for a written word with fewer documents than its pattern
+// requires.
 func (ix *resolver) match(s *pattern, fields FieldSet) (*Match, error) {
 	var buf [128]byte
 	key := s.appendKey(buf[:0], fields)
@@ -218,7 +219,7 @@ func (m *Match) most() (n int) {
 	return n
 }
 
-// sought is how many levels were looked for.
+// sought returns how many levels are looked up.
 func (s *pattern) sought() int {
 	switch {
 	case s.written:
@@ -229,8 +230,8 @@ func (s *pattern) sought() int {
 	return Levels
 }
 
-// size estimates the memory of a match. It keeps its pieces in memory when they are no longer kept with their segments, so they count
-// here and there; of the two, the one that nobody asks for goes first.
+// size estimates the memory of a match. A match keeps its pieces in memory even after their segments' cache drops them, so they count
+// in both places; the one that is not used is evicted first.
 func (m *Match) size() int {
 	n := 512 + 200*len(m.Segments) + m.bytes
 	for l := range m.Levels {

@@ -13,7 +13,7 @@ import (
 	"svc/segment"
 )
 
-// Near is a word of the index that a misspelt one may stand for.
+// Near is a word of the index that a misspelt word may stand for.
 type Near struct {
 	Word      string
 	Typos     int
@@ -132,7 +132,7 @@ func MergeNear(word string, near []Near, most int) []Near {
 	return merged[:min(most, len(merged))]
 }
 
-// Displayed returns the fields of a set (nil: all that are searchable) that are displayed; nil for all.
+// Displayed returns the displayed fields of a set (nil: all searchable fields), or nil for all.
 func (ix *Index) Displayed(fields FieldSet) FieldSet {
 	all := ix.in(fields)
 	shown, hides := make(FieldSet, ix.Fields.Len()), false

@@ -20,8 +20,7 @@ type PhraseMatch struct {
 	Segments []PhraseSegment
 }
 
-// PhraseSegment is where a phrase stands in one segment. When a word of it is missing there, Rows is empty
-// and nothing else is set.
+// PhraseSegment is the result of a phrase in one segment. If the segment lacks a word of it, Rows is empty and nothing else is set.
 type PhraseSegment struct {
 	Rows  *roaring.Bitmap   // rows where the phrase stands in a searched field; shared
 	Words []segment.Posting // of the words
@@ -55,8 +54,8 @@ func (v *Node) PhraseIn(seg int) (p *PhraseMatch, only bool) {
 	return p, p != nil
 }
 
-// phrase finds the rows of a phrase: its words directly one after another in one of the given
-// fields (nil: all). With the precision byAttribute, words that stand in one field are neighbours.
+// phrase finds the rows of a phrase: its words must be consecutive in one of the given fields (nil: all). With the precision
+// byAttribute, words in the same field count as neighbours.
 func (ix *resolver) phrase(words []string, fields FieldSet) *PhraseMatch {
 	m := &PhraseMatch{Words: words, Segments: make([]PhraseSegment, len(ix.Segments))}
 	for i, s := range ix.Segments {
@@ -67,7 +66,7 @@ func (ix *resolver) phrase(words []string, fields FieldSet) *PhraseMatch {
 
 var segmentPhrases = resultcache.NewKind[*PhraseSegment]("rows of a phrase")
 
-// phraseIn finds the rows of a phrase in a segment, which keeps what was found.
+// phraseIn finds the rows of a phrase in a segment. The result is cached with the segment.
 func (ix *resolver) phraseIn(i int, s segment.Live, words []string, fields FieldSet) PhraseSegment {
 	if s.Rows() < phraseRowsKept {
 		return ix.findPhrase(s, words, fields)
@@ -92,7 +91,7 @@ func (ix *resolver) phraseIn(i int, s segment.Live, words []string, fields Field
 	return p
 }
 
-// phraseRowsKept is how many rows a segment has where phrases are kept: in smaller ones they are found as quickly again.
+// phraseRowsKept is the number of rows from which a segment caches phrases. In smaller segments, finding them again is as fast.
 const phraseRowsKept = 64
 
 // findPhrase finds the rows of a phrase in a segment, as a set without spare room and of its own.
@@ -117,8 +116,8 @@ func (ix *resolver) findPhrase(s segment.Live, words []string, fields FieldSet) 
 	return m
 }
 
-// inOneField returns those of n rows where each two neighbours, and next but one neighbours, have a field in common. A word
-// is in one field with itself.
+// inOneField returns those of n rows where each two neighbours, and each two words with one between them, have a field in common. A
+// word is in one field with itself.
 func inOneField(postings []segment.Posting, in FieldSet, n int) *roaring.Bitmap {
 	var rows *roaring.Bitmap
 	for i := range postings {
@@ -145,7 +144,7 @@ func inOneField(postings []segment.Posting, in FieldSet, n int) *roaring.Bitmap 
 	return rows
 }
 
-// inARow returns the rows where the words follow each other directly in one field; a set like those of findPhrase.
+// inARow returns the rows where the words are consecutive in one field, as a set like those of findPhrase.
 func (p *pace) inARow(s segment.Live, postings []segment.Posting, in FieldSet) *roaring.Bitmap {
 	known := knownPairs(s, postings)
 	if len(postings) == 2 && len(known) == 1 {
@@ -209,7 +208,7 @@ func (p *pace) findAmong(m *phraseMemory, rows *roaring.Bitmap, known []int) boo
 	return true
 }
 
-// keepInARow finds those of some rows in which all words follow each other, as some pairs do. It changes rows.
+// keepInARow finds those of some rows in which all words are consecutive, given that some pairs are. It changes rows.
 func (m *phraseMemory) keepInARow(rows []uint32, known []int) {
 	for i := range m.fields[1:] {
 		if !slices.Contains(known, i) {
@@ -220,7 +219,7 @@ func (m *phraseMemory) keepInARow(rows []uint32, known []int) {
 		m.found = append(m.found, rows...)
 		return
 	}
-	// Each word stands behind the one before it, somewhere. ends: where the words so far may end.
+	// Each word occurs somewhere directly after the previous one. ends: where the words so far may end.
 	m.ends = m.fields[0].AppendOccurrences(m.ends[:0], rows, 0)
 	for i := 1; i < len(m.fields) && len(m.ends) > 0; i++ {
 		m.next = m.fields[i].AppendOccurrences(m.next[:0], rows, 0)
@@ -233,7 +232,8 @@ func (m *phraseMemory) keepInARow(rows []uint32, known []int) {
 	}
 }
 
-// phraseMemory is what a phrase is looked for in. Occurrences are the index of the row in bits 16 and up, and the position.
+// phraseMemory is working memory of phrase searches. An occurrence has the index of the row in bits 16 and up, and the position
+// below.
 type phraseMemory struct {
 	fields      []segment.FieldPosting // of the words
 	common      []rowlist.Place
@@ -250,7 +250,7 @@ func appendRows(dst []uint32, b *roaring.Bitmap) []uint32 {
 	return dst
 }
 
-// knownPairs returns the places i where the segment keeps the rows in which word i+1 stands directly behind word i.
+// knownPairs returns the indexes i for which the segment stores the rows in which word i+1 is directly after word i.
 func knownPairs(s segment.Live, postings []segment.Posting) (known []int) {
 	for i := range len(postings) - 1 {
 		if s.KnowsNeighbours(postings[i]) && s.KnowsNeighbours(postings[i+1]) {
@@ -292,7 +292,7 @@ func findAll(fields []segment.FieldPosting, postings []segment.Posting) bool {
 	return true
 }
 
-// follow keeps, in place, the occurrences that are directly behind one of ends, in the same row.
+// follow keeps, in place, the occurrences that are directly after one of ends, in the same row.
 func follow(ends, occurrences []uint64) []uint64 {
 	kept := occurrences[:0]
 	i := 0

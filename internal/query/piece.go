@@ -63,7 +63,7 @@ func (ix *resolver) segmentRows(m *Match, s *pattern, fields FieldSet) {
 	}
 }
 
-// stands reports whether a match finds anything in a segment, deleted or not.
+// stands reports whether a match finds anything in a segment, including deleted documents.
 func (m *Match) stands(i int) bool {
 	for l := range m.Levels {
 		if m.Levels[l].stands(i) {
@@ -78,7 +78,7 @@ func (l *Level) stands(i int) bool {
 	return len(l.Postings[i]) > 0 || slices.ContainsFunc(l.Phrases, func(p *PhraseMatch) bool { return !p.Segments[i].Rows.IsEmpty() })
 }
 
-// is reports whether a piece was made of what the match has in a segment.
+// is reports whether a piece was made from the data of the match in a segment.
 func (p *piece) is(m *Match, i int) bool {
 	if p.inside != m.Levels[insideLevel].inside(i) {
 		return false

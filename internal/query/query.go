@@ -34,9 +34,9 @@ const (
 var (
 	maxTypoWords = [Levels]int{1: 150, 2: 50} // by typos
 
-	// maxLongerWords is how many words that begin with a misspelt prefix count where no word begins as it is typed, at each level.
+	// maxLongerWords is how many words that begin with a misspelt prefix count at each level if no word begins as typed.
 	maxLongerWords = 1000
 
-	// maxMisspelt is how many words of either kind are looked at. Only a forged dictionary has as many at two typos of a long word.
+	// maxMisspelt is how many words of either kind are read. Only a forged dictionary has as many at two typos of a long word.
 	maxMisspelt = 4096
 )

@@ -30,7 +30,7 @@ func (t *Term) IsPhrase() bool { return t.Phrase != nil }
 // Span returns where the term stands in the query, in bytes.
 func (t *Term) Span() (from, to int) { return t.from, t.to }
 
-// Words returns how many words the term has, stop words not counted, as they are not in the fields of documents.
+// Words returns the number of words of the term, without stop words, because the fields of documents do not contain these.
 func (t *Term) Words() int {
 	if !t.IsPhrase() {
 		if t.Stop {
@@ -41,7 +41,7 @@ func (t *Term) Words() int {
 	return counted(t.Phrase)
 }
 
-// Terms is a query as it was read. Excluded stop words are given as their entries.
+// Terms is a parsed query. Excluded stop words are in the form of their entries.
 type Terms struct {
 	Terms           []Term
 	NegativeWords   []string
@@ -84,8 +84,8 @@ func Readable(query string) string {
 	return query[:end]
 }
 
-// Read reads the tokens of a query (made with stop words told apart) from left to
-// right. prefix says whether a last word may match as a prefix.
+// Read reads the tokens of a query from left to right. The tokens must distinguish stop words. prefix says whether the last word may
+// match as a prefix.
 func Read(tokens []text.Token, query string, prefix bool) *Terms {
 	if len(tokens) > maxTokens {
 		tokens = tokens[:maxTokens]
@@ -188,8 +188,8 @@ func (r *reader) exclude(pieces []text.Token) {
 	}
 }
 
-// separator takes what stands between words. A hard one, such as the end of a sentence, is a distance of
-// eight and divides a phrase. Quotes open and close phrases.
+// separator processes the text between words. A hard separator, such as the end of a sentence, is a distance of eight and divides a
+// phrase. Quotes open and close phrases.
 func (r *reader) separator(t text.Token) {
 	hard := t.Kind == text.Hard
 	if hard {
@@ -229,7 +229,7 @@ func (p *phraseReader) add(word, spelling string, t text.Token, position uint16)
 	p.wholes = append(p.wholes, word)
 }
 
-// closePhrase ends the open phrase, if there is one. A phrase without words is dropped.
+// closePhrase ends the open phrase, if there is one. It drops a phrase without words.
 func (r *reader) closePhrase() {
 	p := r.phrase
 	r.phrase = nil
@@ -252,8 +252,8 @@ func (r *reader) closePhrase() {
 	r.other = true
 }
 
-// addWhole adds to the last term its words with their articles. A text may have them so: in a language without these articles they belong
-// to the word, and its letters do not always tell.
+// addWhole adds the words of the last term with their articles to it. A text may have this form: in a language without these articles
+// they belong to the word, and the letters do not always show the language.
 func (r *reader) addWhole(words ...string) {
 	r.out.readings = append(r.out.readings, reading{len(r.out.Terms) - 1, 1, words})
 }
@@ -263,7 +263,7 @@ func (r *reader) append(t Term) {
 	r.out.Terms = append(r.out.Terms, t)
 }
 
-// follows reports whether a term comes directly after the one before, or with nothing but stop words between.
+// follows reports whether a term comes directly after the previous one, or with only stop words in between.
 func (t *Term) follows(before *Term) (directly, ok bool) {
 	gap := t.Start - before.End - 1
 	return gap == 0, gap == t.Skipped

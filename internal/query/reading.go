@@ -7,15 +7,16 @@ import (
 	"svc/internal/text"
 )
 
-// reading is another reading of some terms of a query: that of an older version of the analysis, which made the words of some segments, or
-// that of other locales, by which the texts of some fields are cut.
+// reading is another reading of some terms of a query: that of an older version of the analysis, which made the words of some
+// segments, or that of other locales, with which the texts of some fields are segmented.
 type reading struct {
 	term, n int
 	words   []string // one after another
 }
 
-// Read reads the tokens that the current analyzer made of a query, and adds how the older ones read it. It also reads phrases and excluded
-// words by the other locales of the index: they match without typos, so a field that is cut otherwise would not have them.
+// Read parses the tokens that the current analyzer made of a query, and adds the readings of the older ones. It also reads phrases
+// and excluded words with the other locales of the index: they match without typos, so they would not be found in a field that is
+// segmented differently.
 func (ix *Index) Read(tokens []text.Token, query string, locales text.Locales) *Terms {
 	prefix := ix.Settings.PrefixSearch != settings.PrefixDisabled
 	t := Read(tokens, query, prefix)
@@ -30,13 +31,14 @@ func (ix *Index) Read(tokens []text.Token, query string, locales text.Locales) *
 	return t
 }
 
-// verbatim reports whether the query has a phrase or excludes something: such words are found only where a text is cut like the query.
+// verbatim reports whether the query has a phrase or excludes something. Such words are found only if a text is segmented like the
+// query.
 func (t *Terms) verbatim() bool {
 	return len(t.NegativeWords)+len(t.NegativePhrases) > 0 || slices.ContainsFunc(t.Terms, func(t Term) bool { return t.IsPhrase() })
 }
 
-// otherLocales returns the locales by which texts of the index are cut, without those of the query. Texts in ideographs are cut as Chinese
-// or as Japanese, whatever the query is taken for.
+// otherLocales returns the locales with which texts of the index are segmented, without those of the query. Texts in ideographs are
+// segmented as Chinese or as Japanese, whatever language the query is in.
 func (ix *Index) otherLocales(tokens []text.Token, locales text.Locales) []text.Locales {
 	var others []text.Locales
 	if len(ix.Settings.LocalizedAttributes) > 0 {
@@ -49,8 +51,8 @@ func (ix *Index) otherLocales(tokens []text.Token, locales text.Locales) []text.
 	return others[:min(len(others), maxReadings)]
 }
 
-// addReading adds another reading of the query; with verbatim, only of its phrases and of what it excludes. Terms of the two readings
-// belong together where both begin and end at the same bytes of the query.
+// addReading adds another reading of the query. With verbatim, it only adds its phrases and excluded words. Terms of the two readings
+// correspond if both begin and end at the same bytes of the query.
 func (t *Terms) addReading(other *Terms, verbatim bool) {
 	a, b := t.Terms, other.Terms
 	for i, j := 0, 0; i < len(a) && j < len(b); {
@@ -81,8 +83,8 @@ func (t *Terms) reads(i, n int, words []string) bool {
 	return slices.ContainsFunc(t.readings, func(r reading) bool { return r.term == i && r.n == n && slices.Equal(r.words, words) })
 }
 
-// aligned returns how many terms of two readings, from the first ones on, have the same bytes. One number is 0 where the first term of
-// the other reading has bytes of its own, and both are where the terms have no end in common.
+// aligned returns how many terms of two readings, from the first ones on, have the same bytes. One number is 0 if the first term of
+// the other reading has bytes of its own. Both are 0 if the terms have no end in common.
 func aligned(a, b []Term) (m, n int) {
 	switch {
 	case a[0].to <= b[0].from:
@@ -103,8 +105,8 @@ func aligned(a, b []Term) (m, n int) {
 	return m, n
 }
 
-// wordsOfTerms returns the words of another reading of some terms. It returns nil when they are the same, or when one reading has a phrase
-// among other terms.
+// wordsOfTerms returns the words of another reading of some terms. It returns nil if they are the same, or if one reading has a
+// phrase among other terms.
 func wordsOfTerms(terms, other []Term) []string {
 	if terms[0].IsPhrase() || other[0].IsPhrase() {
 		if len(terms) > 1 || len(other) > 1 || !terms[0].IsPhrase() || !other[0].IsPhrase() || slices.Equal(terms[0].Phrase, other[0].Phrase) {
@@ -135,7 +137,7 @@ func (t *Terms) readingsOf(i, n int) (words [][]string) {
 	return words
 }
 
-// longestReading returns the most terms from term i on that have another reading, 0 when none have one.
+// longestReading returns the maximum number of terms from term i on that have another reading, or 0 if none have one.
 func (t *Terms) longestReading(i int) (n int) {
 	for _, r := range t.readings {
 		if r.term == i {

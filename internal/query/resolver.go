@@ -22,7 +22,8 @@ const (
 	phraseRows = 2048 // documents whose positions are looked at in one go
 )
 
-// paceSteps is after how many steps the clock is looked at, less than a millisecond. (A variable, so that tests can lower it.)
+// paceSteps is the number of steps between two checks of the clock, which take less than a millisecond. (A variable, so that tests
+// can lower it.)
 var paceSteps = 1 << 14
 
 // spend counts steps of work and reports whether to continue.

@@ -9,10 +9,10 @@ import (
 	"svc/segment"
 )
 
-// split cuts a word in two where most documents of the index have the
-// parts one behind the other in one of the given fields (nil: all); the leftmost place wins among equals. It returns nil when no document
-// has any, and when the place is between the words that the query has for this one: they match without it. That place is looked
-// at last: its parts are often frequent, and mostly there is no other to compare it with.
+// split splits a word at the place where most documents of the index have the two parts one after the other in one of the given
+// fields (nil: all). Among equals, the leftmost place wins. It returns nil if no document has any, or if the place is where the query
+// itself splits the word, because those parts match anyway. That place is checked last: its parts are often frequent, and mostly
+// there is no other to compare it with.
 func (d *derivation) split(fields FieldSet) *PhraseMatch {
 	between := 0
 	if len(d.pattern.words) == 2 {
@@ -33,7 +33,7 @@ func (d *derivation) split(fields FieldSet) *PhraseMatch {
 		typed = cuts[i].bound
 		cuts = slices.Delete(cuts, i, i+1)
 	}
-	// The most promising first, so that most others need not be counted.
+	// The most promising places first, so that most others need not be counted.
 	slices.SortStableFunc(cuts, func(a, b cut) int { return int(b.bound) - int(a.bound) })
 	var best *PhraseMatch
 	var most uint64

@@ -13,7 +13,8 @@ import (
 	"svc/segment/synonym"
 )
 
-// synonymRevision changes with the words that Synonyms makes of equal settings by the same version of the analysis. Directories have it.
+// synonymRevision changes with the words that Synonyms makes from equal settings with the same version of the analysis. Directories
+// store it.
 const synonymRevision = 2
 
 // Synonyms returns the table of synonyms that queries use, or nil if there are none.
@@ -31,8 +32,9 @@ func SynonymStamp(s *settings.Settings, a *text.Analyzer) uint64 {
 	return xxhash.Sum64(b)
 }
 
-// readSynonyms reads the setting: keys as lists of words, and values as phrases, which stop words belong to. Keys are read as queries may
-// be, and values as the words of fields are: once for the locales of each rule, which may cut and fold them in several ways.
+// readSynonyms reads the setting: keys as lists of words, and values as phrases, including stop words. Keys are read in every way in
+// which queries may be read. Values are read as the words of fields are: once for the locales of each rule, which may segment and
+// normalise them differently.
 func readSynonyms(s *settings.Settings, a *text.Analyzer) map[string][][]string {
 	locales := localesOf(s)
 	synonyms := s.Synonyms.Map()
@@ -58,7 +60,7 @@ func readSynonyms(s *settings.Settings, a *text.Analyzer) map[string][][]string 
 	return m
 }
 
-// keyOf returns the words of a key that a query is looked up by: those that are no stop words, or all if it has no others.
+// keyOf returns the words of a key for the lookup: those that are not stop words, or all if it has no others.
 func keyOf(words []string) []string {
 	plain := plainForms(words)
 	if words = slices.DeleteFunc(slices.Clone(words), text.IsStopEntry); len(words) == 0 {
