@@ -25,7 +25,8 @@ type Group struct {
 	missing int // hits
 }
 
-// GroupKey is a value that the documents of a group have: a number or a normalised string. The zero key is that of documents without any.
+// GroupKey is the value that the documents of a group share: a number or a normalised string. The zero key is that of documents
+// without a value.
 type GroupKey struct {
 	Kind   KeyKind
 	Number numeric.Value
@@ -96,7 +97,8 @@ func (g GroupColumns) Filled(seg, rows int) bool {
 	return false
 }
 
-// entries returns how many rows the values of a column have, a row as often as it has one; less, where it takes long to tell.
+// entries returns how many entries a column has: a row counts once for each of its values. If counting takes long, it returns a lower
+// bound.
 func entries(light func(lo, hi int) int, counts func(counts []uint32, lo int), values, enough int) (n int) {
 	if n = light(0, values); n == enough || values > maxSummed {
 		return n
@@ -144,12 +146,12 @@ func (g GroupColumns) AddMissing(dst *roaring.Bitmap, seg int, among *roaring.Bi
 	}
 }
 
-// grouping keeps documents of groups that miss hits, in the order in which they are pulled.
+// grouping keeps documents of groups that lack hits, in the order in which they are pulled.
 //
-// It is not known in advance how many documents fill the groups, and most documents are in full groups. So the planner removes documents of
-// full groups from each set before the next rule sees it. Once there are enough groups, it also removes documents of all other groups. The
-// best documents of each group stay the same, because the order of two documents does not depend on the others. Where it does, mayPrune is
-// false. Sets for which rules read positions are searched in rounds (rounds.go).
+// It is not known in advance how many documents fill the groups, and most documents are in full groups. So the planner removes
+// documents of full groups from each set before the next rule sees it. Once there are enough groups, it also removes documents of all
+// other groups. The best documents of each group stay the same, because the order of two documents does not depend on the others. If
+// it does, mayPrune is false. Sets for which rules read positions are searched in rounds (rounds.go).
 type grouping struct {
 	*Grouping
 	ix      *Index
@@ -179,10 +181,11 @@ type groupMemory struct {
 	marks                      []uint8
 }
 
-// unwanted stands for all groups that were not met before there were enough.
+// unwanted stands for all groups that were not found before there were enough.
 var unwanted = &Group{}
 
-// maxNoted is the largest number of values of a segment for which groups are noted by ordinal. (A variable, so that tests can lower it.)
+// maxNoted is the maximum number of values of a segment for which groups are recorded by ordinal. (A variable, so that tests can
+// lower it.)
 var maxNoted = 1 << 14
 
 func newGrouping(ix *Index, asked *Grouping, memory *groupMemory) *grouping {
@@ -198,7 +201,7 @@ func newGrouping(ix *Index, asked *Grouping, memory *groupMemory) *grouping {
 	return g
 }
 
-// usualGroups is how many groups get their memory at once: those of a page.
+// usualGroups is the number of groups whose memory is allocated at once: those of a page.
 const usualGroups = 20
 
 // fewGroups is the largest number of groups that are looked through for a key. (A variable, so that tests can lower it.)
@@ -250,7 +253,7 @@ func (g *grouping) add(key GroupKey, hits int) *Group {
 // wants reports whether a group misses hits, or is not met yet.
 func (g *grouping) wants() bool { return g.new < g.New || g.open > 0 }
 
-// misses returns how many hits it takes at most to fill all groups.
+// misses returns an upper bound of the number of hits that fill all groups.
 func (g *grouping) misses() int {
 	missing := (g.New - g.new) * g.Hits
 	for _, of := range g.met {
@@ -266,8 +269,8 @@ func (g *grouping) turned() bool {
 	return turns
 }
 
-// note returns the groups of the values of a segment, which are made for its first document. A group is nil until it is looked up. The list
-// is nil if no document has the attribute, or if the segment has more than maxNoted values.
+// note returns the groups of the values of a segment. It creates the list for the first document of the segment. A group is nil until
+// it is looked up. The list is nil if no document has the attribute, or if the segment has more than maxNoted values.
 func (g *grouping) note(seg int) []*Group {
 	if c := g.columns[seg]; g.noted[seg] == nil && c != nil && c.Numbers()+c.Strings() <= maxNoted {
 		g.noted[seg] = make([]*Group, c.Numbers()+c.Strings())

@@ -78,8 +78,8 @@ func (g *grouping) pruneList(s *search, entries []entry, pruned int) ([]entry, i
 // hopeless reports whether no document of a set can be a hit.
 func (g *grouping) hopeless(r rows) bool { return !g.idle() && g.left(r).isEmpty() }
 
-// left returns the documents of a set that can be hits: those of groups that miss some and, until there are enough groups, of others. Its
-// bitmaps are those of the set where none is left out.
+// left returns the documents of a set that can be hits: those of groups that still need hits and, until there are enough groups,
+// documents of new groups. If it removes none, it returns the bitmaps of the set itself.
 func (g *grouping) left(r rows) rows {
 	g.lookForAll()
 	out := make(rows, len(r))
@@ -129,7 +129,7 @@ func (g *grouping) metAll() bool {
 	return true
 }
 
-// of returns those of some rows of a segment that are in groups that miss hits.
+// of returns those of some rows of a segment that are in groups that lack hits.
 func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	if out, ok := g.read(seg, in, func(missing int) bool { return missing > 0 }); ok {
 		return out
@@ -152,7 +152,7 @@ func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	return out
 }
 
-// without returns those of some rows of a segment that are in groups that miss hits, or were not met.
+// without returns those of some rows of a segment that are in groups that lack hits, or in groups that were not found yet.
 func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	if out, ok := g.read(seg, in, func(missing int) bool { return missing == 0 }); ok {
 		return out
@@ -218,7 +218,7 @@ func (g *grouping) bitsOf(seg int) rowBits {
 	return v.bits
 }
 
-// choose returns those of some rows that can be hits, until it is called again.
+// choose returns those of some rows that can be hits. The result is valid until the next call.
 func (g *grouping) choose(seg int, rows []uint32) []uint32 {
 	c := g.columns[seg]
 	if c == nil {
@@ -260,11 +260,12 @@ func (g *grouping) choose(seg int, rows []uint32) []uint32 {
 	return g.chosen
 }
 
-// readRow is how many rows of groups are marked in the time in which the group of a row is read. (A variable, so that tests can lower it.)
+// readRow is how many rows of groups can be marked in the time of reading the group of a row. (A variable, so that tests can lower
+// it.)
 var readRow = 4
 
-// read returns those of some rows of a segment that can be hits. It reads the values of each row. ok is false if marking the rows of the
-// chosen groups is faster; chosen tells by the number of hits that a group misses whether it is one of these.
+// read returns those rows of a segment that can be hits, by reading the values of each row. chosen reports whether a group that
+// misses so many hits is among the chosen ones. ok is false if marking the rows of the chosen groups is faster.
 func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bool) (_ *roaring.Bitmap, ok bool) {
 	c := g.columns[seg]
 	if c == nil {

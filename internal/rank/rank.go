@@ -14,10 +14,9 @@
 // evaluate.go, judge.go). Package positions reads positions. docs/RANKING.md has all paths and a worked example.
 //
 // Caveats:
-//   - No rule asks for the type of another. What others have to know of a rule is a trait.
-//   - Costs depend on the path through the query graph. A rule may drop paths of a document, and rules behind it see
-//     what is left.
-//   - When the time is over, the rest of a bucket comes in the order of ids, and the result is not cached.
+//   - No rule looks at the type of another one. What others have to know about a rule is a trait.
+//   - Costs depend on the path through the query graph. A rule may drop paths of a document, and later rules see the rest.
+//   - When time is over, the rest of a bucket follows in the order of ids, and the result is not cached.
 //   - The number of ranks of a rule, by which scores divide, belongs to a bucket.
 //   - A Plan records the paths that ran. Tests of a path assert that it ran.
 package rank
@@ -44,11 +43,11 @@ type SortKey struct {
 	Elements Elements // of which documents have the values of the field; nil: those of the documents are compared
 }
 
-// Elements are objects in documents, of which some are chosen.
+// Elements are objects inside documents, some of which are chosen.
 type Elements interface {
 	// Value returns what a document is sorted by: the first of the values of its chosen objects.
 	Value(seg int, row uint32, desc bool) SortValue
-	// String says which objects are chosen, and of which attribute they have values.
+	// String identifies the chosen objects and the attribute that gives their values.
 	String() string
 	// Strays reports whether other objects will be chosen once a document has a field that none has yet.
 	Strays() bool
@@ -107,16 +106,16 @@ type Filter interface {
 	// Rows returns the live rows of a segment that are allowed.
 	Rows(segment int) *roaring.Bitmap
 
-	// Among returns those of some rows, deleted or not, that are allowed. keep: where it is asked again, what it finds in the segment may
-	// be kept.
+	// Among returns the rows that are allowed, including deleted ones. keep says that the result for the segment may be cached,
+	// because the same question will be asked again.
 	Among(segment int, rows *roaring.Bitmap, keep bool) *roaring.Bitmap
 
 	// Key tells what the filter allows in a segment, deleted or not, from what others allow; nil: nothing does.
 	Key() []byte
 }
 
-// KeyOf appends what tells the candidates in a segment from all others that were ever found there. Searches have it in common whose
-// candidates differ by deleted rows alone.
+// KeyOf appends a key that identifies the candidates in a segment. Searches whose candidates differ only by deleted rows have the
+// same key.
 type KeyOf func(key []byte, segment int) []byte
 
 // Result is what a ranking found.
@@ -142,8 +141,8 @@ func (r *Result) In(segment int) *roaring.Bitmap {
 	return r.Candidates[segment]
 }
 
-// Among returns those of some rows of a segment, deleted or not, that would be candidates if they were not deleted. There is an AppendKey,
-// and the view is held.
+// Among returns the rows of a segment that are candidates, including deleted ones. AppendKey must not be nil, and the view must be
+// held.
 func (r *Result) Among(segment int, rows *roaring.Bitmap) *roaring.Bitmap {
 	return r.tell(segment, rows)
 }
