@@ -59,8 +59,8 @@ func (r *Reader) BeginningBytes(node, seg int) int {
 	return positionBytes(fieldsIn(r.Graph.Nodes[node].Words[seg][0], r.Words))
 }
 
-// AppendBeginning appends those of some ascending rows of a segment in which a field begins with a word as it is written, ascending. It
-// looks at these rows alone.
+// AppendBeginning appends those of some ascending rows of a segment in which a field begins with a word as written, ascending. It
+// reads only these rows.
 func (r *Reader) AppendBeginning(dst []uint32, node, seg int, rows []uint32) []uint32 {
 	begin := len(dst)
 	mark := r.Numbers.Mark()

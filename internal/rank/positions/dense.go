@@ -16,12 +16,13 @@ const (
 	wordPer         = 8 // with the word in the field
 )
 
-// DenseRows is from how many rows of a batch on positions are read field by field, or in all rows between two. (A variable, so that tests
-// can lower it.)
+// DenseRows is the number of rows of a batch from which positions are read field by field, in all rows between the first and the
+// last. (A variable, so that tests can lower it.)
 var DenseRows = 256
 
 const (
-	// tableSize is how many positions may have displacements of their own, tableStarts how many places of a query have no others.
+	// tableSize is the number of positions with precomputed displacements, and tableStarts the number of query positions that need no
+	// others.
 	tableSize   = 2048
 	tableStarts = tableSize - 1025
 )
@@ -37,8 +38,8 @@ func (r *Reader) denseRange(b *Batch, per int) (measures []uint8, ok bool) {
 	return r.dense, true
 }
 
-// denseDisplacements lowers the displacements of the rows of a batch by where words of node v stand in some fields, and returns those
-// fields in which the rows lie too far apart.
+// denseDisplacements lowers the displacements of the rows of a batch by the positions of the words of node v in some fields, and
+// returns the fields in which the rows are too far apart.
 func (r *Reader) denseDisplacements(b *Batch, v *query.Node, fields []segment.FieldPosting, out []uint32) (left []segment.FieldPosting) {
 	if int(v.Start) >= tableStarts || v.Len > 255/Farthest {
 		return fields
@@ -105,11 +106,11 @@ func fillDisplacements(costs *[tableSize]uint8, start, n int) (nearest int) {
 	return nearest
 }
 
-// densePairs is up to how many words of a node are read in all rows between two, for each of those of its neighbour.
+// densePairs is the maximum number of words of a node that are read in all rows in between, for each such word of its neighbour.
 const densePairs = 4
 
-// denseDistances measures the distance of two neighbouring nodes in each row, each of them words without phrases; false where the rows lie
-// too far apart, or one of them has no word that is read in all rows between two. Rarer words are gathered.
+// denseDistances measures the distance of two neighbouring nodes in each row. Both are words without phrases. It returns false if the
+// rows are too far apart, or if one of the nodes has no word that is read in all rows in between. Rarer words are gathered.
 func (r *Reader) denseDistances(b *Batch, u, v int, distances []uint32) bool {
 	if r.byField() || b.beside != nil {
 		return false

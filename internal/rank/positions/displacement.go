@@ -17,7 +17,7 @@ const (
 	// Exactly is how many positions are distinguished one by one.
 	Exactly = 16
 
-	// TooFar stands for a displacement above the one that a caller cares about.
+	// TooFar stands for a displacement above the limit of the caller.
 	TooFar = math.MaxInt32
 )
 
@@ -61,7 +61,7 @@ func step(distance int) uint32 {
 	}
 }
 
-// Displacement is how far a node of n terms that stands at a position is from its place at start.
+// Displacement is the distance of a node of n terms, found at a position, from its place at start.
 func Displacement(position, start, n int) uint32 {
 	distance := Bucketed(position) - start
 	if distance < 0 {
@@ -142,7 +142,7 @@ func (r *Reader) NodeDisplacements(b *Batch, node int, out []uint32) {
 	}
 }
 
-// fieldDisplacements lowers displacements by where a node stands in some fields, one after the other.
+// fieldDisplacements lowers displacements by the positions of a node in some fields, one after the other.
 func (r *Reader) fieldDisplacements(b *Batch, v *query.Node, fields []segment.FieldPosting, out []uint32) {
 	mark := r.Numbers.Mark()
 	rows := r.Numbers.Take(len(b.Rows))

@@ -90,7 +90,8 @@ func nearest(a, b []uint64, both bool, distances []uint32) {
 	}
 }
 
-// sameField sets the distances of the rows to 0 where a and b stand in one field, at one place, too: a word is in one field with itself.
+// sameField sets the distances of the rows to 0 in which a and b are in one field, even at the same position: a word is in one field
+// with itself.
 func sameField(a, b []uint64, distances []uint32) {
 	i := 0
 	for _, y := range b {

@@ -143,7 +143,7 @@ func (r *Reader) isWhole(b *Batch, o uint64, slots int) bool {
 	return slots <= MaxWords && r.Segments[b.Segment].WordCount(FieldOf(o), segment.Row(b.Rows[IndexOf(o)])) == slots
 }
 
-// expectCounts lets the numbers of words of the fields of occurrences be read from the disk together, where each would be waited for.
+// expectCounts requests the word counts of the fields of occurrences together, so that they are not read one after the other.
 func (r *Reader) expectCounts(b *Batch, occurrences []uint64) {
 	rows := make(map[segment.FieldID][]uint32)
 	for _, o := range occurrences {
@@ -157,7 +157,7 @@ func (r *Reader) expectCounts(b *Batch, occurrences []uint64) {
 	}
 }
 
-// keepWhole keeps, in place, one occurrence for each searched field that has as many words as there are slots. Few fields have.
+// keepWhole keeps, in place, one occurrence for each searched field that has as many words as there are slots. Few fields do.
 func (r *Reader) keepWhole(b *Batch, slots int, occurrences []uint64) []uint64 {
 	if segment.PageByPage() {
 		r.expectCounts(b, occurrences)
@@ -212,7 +212,7 @@ func stand(words [][]uint64, place uint64) bool {
 	return true
 }
 
-// HaveAll returns those of some rows of a segment that have all words somewhere; nil for none.
+// HaveAll returns those of some rows of a segment that have all words somewhere, or nil for none.
 func (e *Exact) HaveAll(in *roaring.Bitmap) *roaring.Bitmap {
 	for _, w := range e.Words {
 		if in = and(in, w.posting.Rows()); in == nil {
@@ -267,7 +267,8 @@ func (r *Reader) WholeFields(seg int, e Exact, in *roaring.Bitmap) (found []uint
 
 var shortFields = resultcache.NewKind[*roaring.Bitmap]("rows of a field with some number of words")
 
-// ShortRows is from how many rows on all rows of a field with some number of words are cached. (A variable, so that tests can lower it.)
+// ShortRows is the number of rows from which all rows of a field with a certain number of words are cached. (A variable, so that
+// tests can lower it.)
 var ShortRows = 4096
 
 // fieldsOfCount returns the rows of a segment in which a field has the given number of words, from the cache or computed now. It

@@ -11,7 +11,7 @@ import (
 	"svc/segment/rowlist"
 )
 
-// maxPairs is up to how many pairs of words are looked up for two neighbouring nodes.
+// maxPairs is the maximum number of pairs of words that are looked up for two neighbouring nodes.
 const maxPairs = 4096
 
 // Neighbours returns the rows of a segment in which node v is directly after u, at the levels of a batch, and the rows for which this
@@ -88,7 +88,7 @@ func (r *Reader) knownWords(known, others []segment.Posting, like *Batch, node i
 	return known, others
 }
 
-// maxPrefixed is up to how many words that begin with a prefix are looked at one by one.
+// maxPrefixed is the maximum number of words with a prefix that are examined one by one.
 const maxPrefixed = 4096
 
 // isPrefix reports whether a posting is that of all words that begin with a node of two letters or more.

@@ -18,8 +18,8 @@ const (
 	PhraseEnds               // the last words of its phrases, there
 )
 
-// An occurrence is a word at a place: field in bits 48–63, index of the row in the batch in bits 16–47, position in bits 0–15. Sorted,
-// they stand field by field, row by row.
+// An occurrence is a word at a position: field in bits 48–63, index of the row in the batch in bits 16–47, position in bits 0–15.
+// Sorted, they are grouped by field, then by row.
 
 // IndexOf returns the index in the batch of the row of an occurrence.
 func IndexOf(o uint64) int { return int(o >> 16 & (1<<32 - 1)) }
@@ -115,7 +115,7 @@ func (r *Reader) gatherPosting(dst []uint64, b *Batch, p segment.Posting) []uint
 	return r.gatherWord(dst, b, p, r.Words, nil)
 }
 
-// gatherWord gathers one word in the fields that have a weight; a word of a phrase in the rows where the phrase stands.
+// gatherWord gathers one word in the fields that have a weight. It gathers a word of a phrase only in the rows of the phrase.
 func (r *Reader) gatherWord(dst []uint64, b *Batch, p segment.Posting, weights []int32, phrase *query.PhraseSegment) []uint64 {
 	for k := range p.Fields() {
 		f := p.Field(k)
@@ -167,8 +167,8 @@ const (
 	frequentRows  = 256 // rows of a field from which on a word is not rare
 )
 
-// table holds the occurrences of the rare words of a level in one segment: asking hundreds of words whether they stand in a row would
-// cost more than all else.
+// table holds the occurrences of the rare words of a level in one segment. Looking up hundreds of words in each row would cost more
+// than everything else.
 type table struct {
 	frequent    []segment.Posting
 	occurrences []uint64 // with rows in place of indexes of rows, sorted

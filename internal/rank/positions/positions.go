@@ -76,7 +76,7 @@ func (r *Reader) Release() {
 	r.memory = nil
 }
 
-// byField reports whether words that stand in one field are neighbours.
+// byField reports whether words in the same field count as neighbours.
 func (r *Reader) byField() bool { return r.Settings.ProximityPrecision == settings.ByAttribute }
 
 // Batch is rows of one segment, ascending, that match the nodes at the same levels.
@@ -97,7 +97,7 @@ const MaxNodes = 32
 
 const _ uint = MaxNodes - query.MaxNodes // all nodes of a query have room
 
-// WordOnly stands for the word as it is written, where nothing else counts any more.
+// WordOnly stands for the word as written, if no other words count.
 const WordOnly = 3
 
 // Of returns the level of a node.
