@@ -38,8 +38,7 @@ func ParseRequest(raw json.RawMessage, placeholder string) (*Request, error) {
 // Batch reports whether a call can carry several inputs.
 func (r *Request) Batch() bool { return r.batch }
 
-// Body makes the body of a call with inputs, which are JSON values. There must be one of
-// them unless the template is a batch.
+// Body makes the body of a call with inputs, which are JSON values. There must be exactly one unless the template is a batch.
 func (r *Request) Body(inputs ...[]byte) []byte {
 	body := append([]byte(nil), r.before...)
 	for i, input := range inputs {

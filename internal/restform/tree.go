@@ -63,7 +63,7 @@ type place struct {
 	repeated int   // number of steps to the array whose first item is repeated; −1 when none is
 }
 
-// locate finds the one placeholder of a template and the array that repeats it, if there is one.
+// locate finds the only placeholder of a template and the array that repeats it, if there is one.
 func (t tree) locate(placeholder string) (place, error) {
 	s := search{placeholder: placeholder}
 	s.walk(t, nil)
