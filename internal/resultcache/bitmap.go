@@ -6,8 +6,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Trim returns a copy of a bitmap without spare capacity, which may be as large as the bitmap, and the size of the copy in bytes. The copy
-// lies in one allocation, so that the garbage collector has less to scan. Containers are copied before they are modified in place.
+// Trim returns a copy of a bitmap without spare capacity, which may be as large as the bitmap, and the size of the copy in bytes. The
+// copy is one allocation, so that the garbage collector has less to scan. Containers are copied before they are modified in place.
 func Trim(b *roaring.Bitmap) (trimmed *roaring.Bitmap, size int) {
 	var code bytes.Buffer
 	code.Grow(int(b.GetSerializedSizeInBytes()))

@@ -6,8 +6,8 @@ import "math"
 //
 //	var phraseRows = resultcache.NewKind[*PhraseSegment]("rows of a phrase")
 //
-// Results of different kinds never share an entry, whatever their keys are, so a key only has to tell a result from others of its kind.
-// The table in docs/architecture/caching.md has a row for each kind; a test of internal/lint names those without one.
+// Results of different kinds never share an entry, whatever their keys are, so a key only has to identify a result within its kind.
+// The table in docs/architecture/caching.md has a row for each kind. A test of internal/lint names those without one.
 type Kind[V any] struct{ number uint8 }
 
 // names has the names of all kinds, by number.

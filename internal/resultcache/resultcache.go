@@ -32,8 +32,8 @@ import (
 )
 
 const (
-	// shards is how many parts there are, each with a lock of its own, so that cores seldom wait for each other. A result takes half of a
-	// part at most, so there are few: a set of ten million rows takes 1.2 MiB.
+	// shards is the number of parts of the cache, each with its own lock, so that cores seldom wait for each other. A result takes at
+	// most half of a part, so there are few parts: a set of ten million rows takes 1.2 MiB.
 	shards     = 16
 	missedKeys = 1 << 12 // slots of a shard for fingerprints of missed keys, for second-hit admission
 
@@ -68,7 +68,7 @@ type shard struct {
 // ends are the first and the last entry of a list.
 type ends struct{ latest, oldest ref }
 
-// sizes is how many classes of sizes there are: entries below 1 KiB, 2 KiB, 4 KiB and so on.
+// sizes is the number of size classes: entries below 1 KiB, 2 KiB, 4 KiB and so on.
 const sizes = 12
 
 // sizeOf returns the size class of an entry of the given number of bytes.
@@ -85,9 +85,10 @@ func (e *entry) list() int {
 // spareShare is the divisor of the budget that gives the share of spare entries.
 const spareShare = 4
 
-// benefit is how long an unused entry of a class of sizes stays, in ticks of the clock. The page of a query takes 1 KiB and a whole
-// search to compute again; the bitmap of a filter takes a hundred times as much, and costs no more. If queries repeat in a cycle
-// that exceeds the budget, pure LRU evicts each result just before it is used. Small entries then stay, because many fit.
+// benefit is how long an unused entry of a size class stays, in ticks of the clock. The page of a query takes 1 KiB, and computing it
+// again takes a whole search. The bitmap of a filter takes a hundred times as much, and costs no more to compute. If queries repeat
+// in a cycle that exceeds the budget, pure LRU evicts each result just before it is used. With this rule, small entries stay, because
+// many fit.
 func benefit(size int) uint64 { return 16 + 256>>size }
 
 // New returns a cache with a budget in bytes. The sizes of values are estimates of the callers.

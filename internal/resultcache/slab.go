@@ -1,7 +1,7 @@
 package resultcache
 
-// The garbage collector scans the cache several times a second under load. A hundred thousand entries with pointers to each other would be
-// most of its work. So entries lie side by side in a slab, refer to each other by number, and contain their short keys.
+// The garbage collector scans the cache several times a second under load. A hundred thousand entries with pointers to each other
+// would be most of its work. So entries are contiguous in a slab, refer to each other by number, and contain their short keys.
 
 // ref is the number of an entry of a slab, from 1.
 type ref uint32
