@@ -12,5 +12,5 @@ type Bounds struct {
 	Depth              int // of nested filters
 }
 
-// DefaultBounds are the bounds of a store whose Options have none.
+// DefaultBounds are the bounds of a store whose Options do not set any.
 var DefaultBounds = Bounds{Words: 10, Rules: 1_000, Pins: 100, WordCombinations: 4_096, FilterCombinations: 4_096, Or: 100, And: 100, Depth: 25}

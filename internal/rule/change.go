@@ -7,7 +7,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// Change is what a client sends of a rule, and in which form. A field that points to nil loses its value. Fields that are nil keep theirs.
+// Change is a client's change of a rule, and its form. A field that points to nil loses its value. Fields that are nil keep their
+// value.
 type Change struct {
 	Form         Form
 	Description  *(*string)
@@ -20,7 +21,7 @@ type Change struct {
 	shaped bool // the actions are an array or an object, so Form is that of the rule from now on
 }
 
-// changed returns what the change makes of a rule, or a new rule where old is nil. The error is bad_request if a part of old stays that
+// changed returns the rule with the change applied, or a new rule if old is nil. The error is bad_request if a part of old stays that
 // the form of the change cannot express.
 func (c *Change) changed(uid string, old *Rule) (*Rule, error) {
 	r := &Rule{UID: uid, Active: true, Form: c.Form}

@@ -61,7 +61,7 @@ func newFinder(rules []*Rule) *finder {
 	return f
 }
 
-// maxFoundWords is how many words of a text Find reads, maxAskedWords how many words it searches for.
+// maxFoundWords is how many words of a text Find reads, and maxAskedWords how many words it searches for.
 const (
 	maxFoundWords = 1_000
 	maxAskedWords = 10

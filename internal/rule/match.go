@@ -55,7 +55,7 @@ func newSet(all []*Rule, b Bounds) *Set {
 	return s
 }
 
-// List returns all rules in the order of their uids. They are shared: nothing of them is to be modified.
+// List returns all rules in the order of their uids. They are shared and must not be modified.
 func (s *Set) List() []*Rule { return s.all }
 
 // Effects is what rules do to a search.
@@ -77,7 +77,7 @@ type Scale struct {
 	Factor   float64
 }
 
-// Match returns what the rules do to a search for a text in an index, with a filter that may be nil.
+// Match returns the effects of the rules on a search for a text in an index, with a filter that may be nil.
 func (s *Set) Match(index, query string, f *filter.Expr, now time.Time) Effects {
 	if s == nil || len(s.rules) == 0 {
 		return Effects{}
@@ -221,8 +221,8 @@ func (a *asked) folded() string {
 	return a.foldedQuery
 }
 
-// fold undoes what makes equal texts look different: case, compatibility forms, and whether accents are letters of their own. An
-// accent stays a part of its letter: "cafe" is not in "café".
+// fold removes differences between equal texts: case, compatibility forms, and composed or decomposed accents. An accent stays a part
+// of its letter: "café" does not contain "cafe".
 func fold(s string) string { return norm.NFKC.String(strings.ToLower(norm.NFKC.String(s))) }
 
 // words is the analysis of queries and of the words of rules: that of an index without settings.

@@ -126,7 +126,7 @@ func (m *matcher) look(a *asked) {
 	}
 }
 
-// lookGroups appends the rules whose facets a way to satisfy the filter satisfies.
+// lookGroups appends the rules whose facets match a way to satisfy the filter.
 func (m *matcher) lookGroups(a *asked) {
 	var near []candidateWay
 	var list []uint32

@@ -12,7 +12,7 @@ import (
 	"svc/internal/index"
 )
 
-// Limits of a rule in the forms Mixed and Objects. Nothing that a person writes comes near them.
+// Limits of a rule in the forms Mixed and Objects. Real rules are far below them.
 const (
 	maxDescription = 64 << 10 // bytes
 	maxText        = 4 << 10  // bytes of words, of an attribute and of a value
@@ -53,7 +53,8 @@ func FormOf(body json.RawMessage) (f Form, decided bool) {
 	return Lists, false
 }
 
-// ReadChange reads what a client sends in the forms Mixed and Objects. An array of actions makes it Mixed, an object Objects.
+// ReadChange reads a change in the forms Mixed and Objects. If actions is an array, the form is Mixed. If it is an object, the form
+// is Objects.
 func ReadChange(body json.RawMessage) (c Change, err error) {
 	o, err := readObject(body, "", "bad_request")
 	if err != nil {

@@ -98,8 +98,7 @@ func readNewer(members map[string]json.RawMessage) (*Rule, error) {
 	return r, nil
 }
 
-// ReadConditions reads conditions as clients send them. null stands for none
-// (invalid_dynamic_search_rule_conditions, bad_request).
+// ReadConditions reads the conditions of a request. null stands for none (invalid_dynamic_search_rule_conditions, bad_request).
 func ReadConditions(raw json.RawMessage) ([]Condition, error) {
 	elements, err := array(raw, "conditions", codeConditions)
 	if err != nil || elements == nil {
@@ -340,7 +339,7 @@ func (o *object) missing(name, what string) error {
 	return apierr.New(o.code, "`%s` is missing: %s.", o.at(name), what)
 }
 
-// unknown refuses members of other names, with the code of an unknown member and not with that of o.
+// unknown refuses members with other names. The error has the code of an unknown member, and not that of o.
 func (o *object) unknown(known ...string) error {
 	return (&object{path: o.path, code: "bad_request", members: o.members}).known(known...)
 }

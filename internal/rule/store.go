@@ -35,8 +35,8 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Store keeps the rules in a sealed JSON file, an array in the order of their uids, which a change replaces.
-// Its methods may be called at once.
+// Store keeps the rules in a sealed JSON file, an array in the order of their uids, which a change replaces. Its methods are safe for
+// concurrent use.
 type Store struct {
 	o    Options
 	fs   vfs.FS
@@ -275,7 +275,8 @@ func (s *Store) Delete(uid string) error {
 	return s.replace(slices.Delete(slices.Clone(all), i, i+1))
 }
 
-// replace makes all the rules of the file, and then those that Set returns. What matches them is made here, so that no search waits for it.
+// replace replaces all rules of the file, and then those that Set returns. It prepares the rules for matching, so that no search
+// waits for this.
 func (s *Store) replace(all []*Rule) error {
 	b := []byte{'['}
 	version := formatVersion

@@ -12,7 +12,7 @@ type tree struct {
 	nodes []treeNode // the root first
 }
 
-// treeNode is the texts first…last−1, whose first depth bytes are the same.
+// treeNode is the texts first…last−1, which share their first depth bytes.
 type treeNode struct {
 	first, depth int32
 	kids         []treeEdge // by the byte after those; the text that ends there has none
@@ -39,7 +39,7 @@ func newTree(byText map[string]postings) *tree {
 	return t
 }
 
-// add adds the node of some texts, whose first depth bytes are the same.
+// add adds the node of some texts, which share their first depth bytes.
 func (t *tree) add(first, last, depth int) int32 {
 	low, high := t.texts[first], t.texts[last-1]
 	for depth < len(low) && depth < len(high) && low[depth] == high[depth] {
@@ -64,8 +64,8 @@ func (t *tree) add(first, last, depth int) int32 {
 	return at
 }
 
-// appendIn appends the rules of all texts that the text of of contains, with duplicates. It calls of only if the tree has texts, and skips
-// rules whose windows do not contain at.
+// appendIn appends the rules of all texts that occur in the text returned by of, with duplicates. It calls of only if the tree has
+// texts, and skips rules whose windows do not contain at.
 func (t *tree) appendIn(dst []uint32, of func() string, at int64) []uint32 {
 	if len(t.nodes) == 0 {
 		return dst

@@ -79,8 +79,7 @@ func newPostings(list []uint32, rules []matched) postings {
 	return p
 }
 
-// setLatest fills in the latest end of each subtree of a sorted list, as of an interval tree whose root is
-// the middle.
+// setLatest fills in the latest end of each subtree of a sorted list, as in an interval tree whose root is the middle.
 func setLatest(part []timedRule) int64 {
 	if len(part) == 0 {
 		return math.MinInt64
@@ -91,7 +90,7 @@ func setLatest(part []timedRule) int64 {
 	return root.latest
 }
 
-// appendAt appends the rules whose windows contain at. Rules with windows are in no order.
+// appendAt appends the rules whose windows contain at. Rules with windows are unordered.
 func (p *postings) appendAt(dst []uint32, at int64) []uint32 {
 	return appendTimed(append(dst, p.open...), p.timed, at)
 }
