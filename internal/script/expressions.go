@@ -51,8 +51,8 @@ func (p *parser) binary(least int) (node, error) {
 	}
 }
 
-// unary reads a sign or a negation and its operand. A minus belongs to the integer behind it, so that the
-// least integer can be written.
+// unary reads a sign or a negation and its operand. A minus is part of the integer after it, so that the smallest integer can be
+// written.
 func (p *parser) unary() (node, error) {
 	t := p.peek()
 	if t.kind != tokOperator || t.text != "-" && t.text != "+" && t.text != "!" {
@@ -313,7 +313,7 @@ func (p *parser) switchNode() (node, error) {
 	return n, nil
 }
 
-// switchCase reads the literals or ranges of a case, its guard and its body. _ stands for any value.
+// switchCase reads the literals or ranges of a case, its guard and its body. _ matches any value.
 func (p *parser) switchCase() (c switchCase, err error) {
 	t := p.peek()
 	if t.kind == tokName && t.text == "_" {

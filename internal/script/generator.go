@@ -15,8 +15,8 @@ import (
 //go:embed runtime.js
 var operationsJS string
 
-// maxTranslation bounds the JavaScript of a script, in bytes: it takes a second to compile. A script of maxSource
-// bytes is far from it, unless it nests what has to be taken apart.
+// maxTranslation is the maximum size in bytes of the JavaScript of a script, which takes a second to compile. A script of maxSource
+// bytes is far below it, unless it nests constructs that have to be split.
 const maxTranslation = 1 << 20
 
 // translate compiles a script to JavaScript: an expression, a function that gets the runtime
@@ -56,8 +56,7 @@ var operations = map[string]string{
 	"==": "same", "!=": "differ", "<": "less", "<=": "lessEqual", ">": "more", ">=": "moreEqual",
 }
 
-// stringChangers are the methods that change a string. A JavaScript string cannot be
-// changed, so the new one is written back to where the old one came from.
+// stringChangers are the methods that change a string. A JavaScript string is immutable, so the new one is written back to its place.
 var stringChangers = set("append", "clear", "crop", "make_lower", "make_upper", "pad", "pop", "push", "remove", "replace", "set", "trim", "truncate")
 
 // changers are all methods that change what they are called on: not for constants.
@@ -202,7 +201,7 @@ func (g *generator) block(b *block, dst string) {
 	})
 }
 
-// into writes a node as a statement; its value goes to the variable dst unless that is "".
+// into writes a node as a statement, and assigns its value to the variable dst unless that is "".
 func (g *generator) into(n node, dst string) {
 	if g.full {
 		return
@@ -324,8 +323,7 @@ func (g *generator) loop(n *loop, dst string) {
 	g.emit("}")
 }
 
-// forNode writes a loop over what the runtime makes of a value: a function that returns the next item, or
-// END.
+// forNode writes a loop over the iterator that the runtime makes of a value: a function that returns the next item, or END.
 func (g *generator) forNode(n *forNode, dst string) {
 	l := loopLabels{g.fresh("end"), g.fresh("again"), dst}
 	next := g.temp("iterate(" + g.expr(n.in) + ")")
@@ -377,8 +375,8 @@ type ref struct {
 	write func(value string) string
 }
 
-// ref returns how a place is read and written. What its path needs is evaluated once. Strings do not change
-// in place: a changed string is put where the old one came from.
+// ref returns how to read and write a place. The expressions in its path are evaluated once. Strings are immutable: a changed string
+// is written back to its place.
 func (g *generator) ref(n node) ref {
 	switch n := n.(type) {
 	case *variable:

@@ -55,7 +55,7 @@ func (g *generator) operands(copied bool, nodes ...node) []string {
 	return list
 }
 
-// expr returns the JavaScript expression of a node, after writing what has to come before.
+// expr returns the JavaScript expression of a node, after writing the statements that it needs.
 func (g *generator) expr(n node) string {
 	if g.full {
 		return "undefined"
@@ -144,8 +144,7 @@ func (g *generator) binary(n *binary) string {
 	return fmt.Sprintf("%s(%s, %s)", operations[n.op], sides[0], sides[1])
 }
 
-// call returns a call: of a function of the script, of a variable that holds a function, or of one of the
-// runtime.
+// call returns a call of a function of the script, of a variable that holds a function, or of one of the runtime.
 func (g *generator) call(n *call) string {
 	if f, ok := g.functionNamed(n.name, len(n.args)); ok {
 		return f + "(" + strings.Join(g.operands(true, n.args...), ", ") + ")"
@@ -185,7 +184,7 @@ func (g *generator) chain(n node) string {
 	return result
 }
 
-// hasOptional reports whether a chain has an optional link, so that all of it may be ().
+// hasOptional reports whether a chain has an optional link, so that the whole chain may be ().
 func hasOptional(n node) bool {
 	for {
 		optional := false
@@ -234,8 +233,7 @@ func (g *generator) link(n node, open *int) string {
 	return g.expr(n)
 }
 
-// method returns a call of a method. A function of the script with that name goes before the methods of the
-// runtime.
+// method returns a call of a method. A function of the script with that name takes precedence over the methods of the runtime.
 func (g *generator) method(n *method, of func(node, bool) string) string {
 	if changers[n.name] {
 		if name, ok := g.constantRoot(n.of); ok {

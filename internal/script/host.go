@@ -9,8 +9,8 @@ import (
 	"svc/internal/jsontext"
 )
 
-// host is what runtime.js asks of us: JSON, and work on strings that JavaScript could only do character by
-// character, or in time that grows with the product of two lengths. Positions count characters.
+// host provides functions to runtime.js: JSON, and string operations that JavaScript could only do character by character, or in time
+// proportional to the product of two lengths. Positions count characters.
 func (m *machine) host() map[string]any {
 	text := func(call goja.FunctionCall, i int) string { return call.Argument(i).String() }
 	number := func(call goja.FunctionCall, i int) int { return int(call.Argument(i).ToInteger()) }

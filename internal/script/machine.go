@@ -18,18 +18,18 @@ import (
 	"svc/internal/pace"
 )
 
-// Function is a compiled edit function. It may be used by several goroutines at once.
+// Function is a compiled edit function. It is safe for concurrent use.
 type Function struct {
 	program  func() (*goja.Program, error) // compiled for the first document: there may be none
 	context  []byte                        // compact JSON, or nil
 	machines sync.Pool                     // of *machine
-	// A run may take so many operations, and so long; less in tests.
+	// The limits of a run. Tests lower them.
 	operations int
 	deadline   time.Duration
 }
 
-// Compile compiles a function (bad_request when it does not) that is given context, a JSON object or nil
-// (invalid_document_edition_context). What takes longest of that, up to a second of a processor, is done by the first Edit.
+// Compile compiles a function (the error is bad_request if this fails) that is called with context, a JSON object or nil
+// (invalid_document_edition_context). The first Edit does the slowest part, which takes up to a second of a processor.
 func Compile(source string, context []byte) (*Function, error) {
 	js, err := translate(source)
 	if err != nil {
@@ -65,10 +65,9 @@ const deadline = 20 * time.Second
 
 var errDeadline = errors.New("the run of an edit function takes too long")
 
-// Edit runs the function on a document. It returns the changed document, doc itself when it stayed the same, or nil when the
-// function removed it. Fields that the function left alone keep their place and spelling. Errors of the function, running for
-// too long among them, have code edit_documents_by_function_error; once ctx is done Edit returns its error soon. It makes way
-// for searches as ctx says.
+// Edit runs the function on a document. It returns the changed document, doc itself if it did not change, or nil if the function
+// removed it. Unchanged fields keep their order and spelling. Errors of the function, including a timeout, have the code
+// edit_documents_by_function_error. Once ctx is done, Edit soon returns its error. It yields to searches as ctx says.
 //
 // Edit does not know the primary key: the caller compares the external ids before and after.
 func (f *Function) Edit(ctx context.Context, doc []byte) ([]byte, error) {
@@ -94,19 +93,18 @@ func (f *Function) Edit(ctx context.Context, doc []byte) ([]byte, error) {
 	return out, err
 }
 
-// callStack is how many calls of functions may be open at once; walking a value takes up to three for each level.
+// callStack is the maximum depth of function calls. Walking a value takes up to three for each level.
 const callStack = 1024
 
-// budget is how many operations a run has. What takes memory costs operations ahead of taking it, about one for 64 bytes,
-// so that it bounds both time and memory.
+// budget is how many operations a run has. Allocations cost operations in advance, about one per 64 bytes, so that the budget limits
+// both time and memory.
 const budget = 1_000_000
 
 var runtimeProgram = sync.OnceValues(func() (*goja.Program, error) {
 	return goja.Compile("runtime", operationsJS, false)
 })
 
-// A machine is a JavaScript runtime with one function loaded. Nothing of a run is left in it
-// that the next could see.
+// A machine is a JavaScript runtime with one function loaded. A run leaves nothing in it that the next run could see.
 type machine struct {
 	js            *goja.Runtime
 	main          goja.Value

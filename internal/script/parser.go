@@ -55,7 +55,7 @@ func (p *parser) peek() token {
 	return p.ahead[0]
 }
 
-// second returns the one after it, which is asked for only when the next begins no string in backticks.
+// second returns the token after the next one. It is only called if the next token does not begin a string in backticks.
 func (p *parser) second() token {
 	for p.read < 2 {
 		p.fill()
@@ -63,7 +63,7 @@ func (p *parser) second() token {
 	return p.ahead[1]
 }
 
-// fill reads a token. Errors of the lexer go before those of the parser, which finds less than there is.
+// fill reads a token. Errors of the lexer take precedence over those of the parser, which are only consequences.
 func (p *parser) fill() {
 	t := token{line: p.lexer.line, column: 1}
 	if p.fault == nil {

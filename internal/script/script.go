@@ -1,6 +1,6 @@
 package script
 
-// What a script may have at most. Together they keep the time and memory that its translation takes in proportion to it.
+// Limits of a script. Together they keep the time and memory for its translation proportional to its size.
 const (
 	maxSource    = 64 << 10 // bytes
 	maxDepth     = 128      // levels of expressions and blocks
