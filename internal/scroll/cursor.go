@@ -17,7 +17,7 @@ func Secret(masterKey string) []byte {
 	return h.Sum(nil)
 }
 
-// Digest tells a search from others: it is of the index and of all that decides which documents there are, and in which order.
+// Digest identifies a search: the index, and everything that decides which documents there are and in which order.
 type Digest [16]byte
 
 // DigestOf returns the digest of a description.
@@ -69,7 +69,7 @@ func (s *Store) print(c *cursor) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, s.code(b)...))
 }
 
-// parse reads the text of a cursor. It reports false for what print has not made with the same secret.
+// parse reads the text of a cursor. It returns false for a text that print has not made with the same secret.
 func (s *Store) parse(text string) (c cursor, ok bool) {
 	if len(text) > MaxCursorBytes {
 		return c, false

@@ -38,7 +38,7 @@ const (
 	MaxBytes  = 64 << 20 // of all places
 )
 
-// Store keeps places. Its methods may be called at the same time.
+// Store stores places. Its methods are safe for concurrent use.
 type Store struct {
 	secret []byte
 	now    func() time.Time
@@ -86,8 +86,8 @@ type rows struct {
 	without    []uint32          // ids that were returned since
 }
 
-// ahead are the first documents behind those that were returned, in their order: they were ranked together with a page before. So a small
-// page need not leave out all that was returned, which takes a bit for each document of the index.
+// ahead are the next documents, in their order: they were ranked together with an earlier page. So a small page does not need to
+// exclude all returned documents, which takes a bit for each document of the index.
 type ahead struct {
 	generation uint64 // of the view in which they were ranked
 	filter     Digest // of the filter, with that of the token
@@ -174,8 +174,8 @@ func (p *Page) Before() int { return p.hits }
 // maxAhead is how many documents are ranked together at most.
 const maxAhead = 1000
 
-// Ahead returns the first documents behind those that were returned, at most n, and the total of hits, if they were ranked before in the
-// same view and with the same filter, and there are n or nothing follows.
+// Ahead returns the next documents, at most n, and the total of hits, if they were ranked before in the same view and with the same
+// filter, and if there are n of them or nothing follows.
 func (p *Page) Ahead(generation uint64, filter Digest, n int) (ids []uint32, total int, ok bool) {
 	if p.place == nil {
 		return nil, 0, false
@@ -187,7 +187,7 @@ func (p *Page) Ahead(generation uint64, filter Digest, n int) (ids []uint32, tot
 	return a.ids[:min(n, len(a.ids))], a.total, true
 }
 
-// Further returns how many documents to rank for a page that needs n: more than that once a search is read on, so that Look may note them.
+// Further returns how many documents to rank for a page of n: more than n from the second page on, so that Look can store them.
 func (p *Page) Further(n int) int {
 	if p.place == nil || n > maxAhead/2 {
 		return n
@@ -226,7 +226,7 @@ func (p *Page) Seen(generation uint64, lives []segment.Live, like func([]*roarin
 	return p.place.leaveOut(generation, lives, like)
 }
 
-// upTo returns the rows of a segment whose ids are at most that high. Ids ascend with the rows.
+// upTo returns the rows of a segment whose ids are at most the given one. Ids ascend with the rows.
 func upTo(r *segment.Reader, id int64) *roaring.Bitmap {
 	b := roaring.New()
 	if id < 0 {
@@ -320,7 +320,7 @@ func seek(r *segment.Reader, from segment.Row, id segment.DocID) segment.Row {
 	return high
 }
 
-// NextAfter is Next where documents come in the order of ids. Nothing is kept, unless a page before came in another order.
+// NextAfter is Next for documents in the order of ids. It stores nothing, unless an earlier page had another order.
 func (p *Page) NextAfter(ids []segment.DocID) string {
 	after := p.after
 	for _, id := range ids {
@@ -332,7 +332,7 @@ func (p *Page) NextAfter(ids []segment.DocID) string {
 	return p.store.print(&cursor{kind: afterID, of: p.of, after: uint32(after), hits: uint64(p.hits + len(ids))})
 }
 
-// Next returns the cursor of the page behind this one: ids are those on it.
+// Next returns the cursor of the next page. ids are those on this page.
 func (p *Page) Next(ids []segment.DocID) string {
 	if p.place == nil {
 		at := &place{of: p.of, free: make(chan struct{}, 1), seen: roaring.New(), hits: p.hits}
@@ -402,7 +402,7 @@ func (s *Store) keep(p *place) {
 // placeBytes is about what a place takes beside its sets.
 const placeBytes = 512
 
-// dropLocked drops places that were not used for long, or that there is no room for. mu is held.
+// dropLocked drops places that were not used for a long time, or for which there is no room. mu is held.
 func (s *Store) dropLocked() {
 	for e := s.used.Back(); e != nil; e = s.used.Back() {
 		p := e.Value.(*place)
@@ -415,7 +415,7 @@ func (s *Store) dropLocked() {
 	}
 }
 
-// Places returns how many places are kept, and the bytes that they take.
+// Places returns the number of stored places, and their size in bytes.
 func (s *Store) Places() (n int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
