@@ -9,7 +9,7 @@ import (
 	"svc/internal/turns"
 )
 
-// groupBytes is what a group of the page takes besides its hits.
+// groupBytes is the memory for a group of the page, without its hits.
 const groupBytes = 256
 
 // countGroups counts the documents of the groups of the page, and all groups.

@@ -13,10 +13,10 @@ import (
 	"svc/segment"
 )
 
-// Groups of a federated search are merged from lists: each query, and each other instance, has its groups in the order of their best hits,
-// and as many hits of each as are shown. The first groups of all are among the first ones of some list. So the page is known after each
-// list has told as many groups as the page ends with. Lists are then asked for the hits of the groups that they have not told. An instance
-// is asked a second time only if it has further groups.
+// Groups of a federated search are merged from lists. Each query, and each other instance, has its groups in the order of their best
+// hits, and as many hits of each as are shown. The first groups of all are among the first ones of some list. So the page is known
+// once each list has returned as many groups as the page ends with. Then the lists are asked for the hits of the groups that they
+// have not returned. An instance is asked a second time only if it has further groups.
 
 // federatedGroup is a group of the page.
 type federatedGroup struct {
@@ -68,7 +68,7 @@ func (r *FederatedRequest) checkGroupBy(ctx context.Context) error {
 	return nil
 }
 
-// findGroups has each query find as many groups as the page ends with. With drops, it leaves out the hits whose values others have.
+// findGroups makes each query find as many groups as the page ends with. With drops, it omits hits whose values other hits have.
 func (r *FederatedResponse) findGroups(ctx context.Context, drops bool, distinct *string, own map[ownDistinct]*valueSet, spread Spread) error {
 	offset, limit, _ := r.request.page()
 	n := 0
@@ -170,7 +170,7 @@ func (a *RemoteAnswer) list() groupList {
 	return l
 }
 
-// complete reports whether another instance has told all that it has of some groups.
+// complete reports whether another instance has returned everything that it has for some groups.
 func (a *RemoteAnswer) complete(keys []rank.GroupKey) bool {
 	if a.Err != nil || a.met.many == 0 && len(a.met.hashes) == len(a.groups) {
 		return true

@@ -136,7 +136,7 @@ func singleClass(c *segment.Column) bool {
 	return c.Strings() == 0 && c.SingleNumbers() || c.Numbers() == 0 && c.SingleStrings()
 }
 
-// countsOf returns the counts of a segment's values. ok is false if they do not tell whether all documents have one.
+// countsOf returns the counts of a segment's values. ok is false if the counts do not show whether all documents have a value.
 func (g *groupedRows) countsOf(seg int) (counted valueCounts, ok bool) {
 	if g.counted == nil || g.counted[seg].numbers == nil || !singleClass(g.columns[seg]) {
 		return valueCounts{}, false
@@ -144,13 +144,14 @@ func (g *groupedRows) countsOf(seg int) (counted valueCounts, ok bool) {
 	return g.counted[seg], true
 }
 
-// metShare: counting and meeting share one pass if fewer than one in so many rows are candidates. Among more, meet soon has all values.
+// metShare: counting and meeting share one pass if fewer than one in this many rows are candidates. With more candidates, meet has
+// all values soon.
 const metShare = 8
 
-// countedRow is how many entries of a value's rows are counted in the time that it takes to look at a row's values.
+// countedRow is how many entries of a value's rows can be counted in the time of reading a row's values.
 const countedRow = 2
 
-// metKeys are the different keys of documents, of one index or several.
+// metKeys are the distinct keys of documents, of one or several indexes.
 type metKeys struct {
 	numbers, texts []ordinalsOf
 	none           bool // a document has no key
@@ -195,7 +196,7 @@ func (g *groupedRows) meet(ctx context.Context, most int) (keys metKeys, err err
 	return keys, nil
 }
 
-// total returns how many keys there are, up to most. It empties the lists.
+// total returns the number of keys, up to most. It empties the lists.
 func (k *metKeys) total(most int) int {
 	if k.many > 0 {
 		return min(k.many, most)
@@ -282,7 +283,7 @@ func (m *metOrdinals) addAll() {
 	m.n = m.column.Numbers() + m.column.Strings()
 }
 
-// addCounted adds the ordinals that some of so many rows have, each of which has one ordinal at most.
+// addCounted adds the ordinals of some of the rows, each of which has at most one ordinal.
 func (m *metOrdinals) addCounted(counted valueCounts, rows int) {
 	valued := 0
 	add := func(met ordinalBits, counts []uint32) {

@@ -114,7 +114,7 @@ func (g *grouper) pullMore(ctx context.Context, open []*group) error {
 	return nil
 }
 
-// fillHits is how many hits of the groups that miss some are ranked at least. (A variable, so that tests can lower it.)
+// fillHits is the minimum number of hits that are ranked for groups that lack some. (A variable, so that tests can lower it.)
 var fillHits = 64
 
 func spotOf(h *rank.Hit) spot { return spot{h.Segment, h.Row} }

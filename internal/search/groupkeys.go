@@ -76,7 +76,8 @@ func (g *grouper) groupAt(c *segment.Column, seg, ord int) *group {
 	return one
 }
 
-// ordinal returns what GroupColumns.Ordinal does for the key of a group. It looks the key up once; columns are those of one index.
+// ordinal returns the result of GroupColumns.Ordinal for the key of a group. It looks the key up once. columns must be those of one
+// index.
 func (one *group) ordinal(columns rank.GroupColumns, seg int) int {
 	if one.key.Kind == rank.NoKey || columns[seg] == nil {
 		return -1

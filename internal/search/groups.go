@@ -61,10 +61,10 @@ type spot struct {
 
 // grouper finds the groups of a page. A search by words pulls hits until the groups of the page have theirs (rank.Grouping).
 //
-// Searches that merge several rankings, by vectors too, rank in rounds. The first one is the search itself, with a longer page. A next
-// one ranks the documents that are in no known group, until there are enough groups; another one those of the groups that miss hits. As
-// ranking does not depend on which other documents are ranked, each group gets its best hits. With duplicates or a threshold to leave out,
-// the first round ranks all documents, since which ones are left out depends on those before.
+// Searches that merge several rankings, including those by vectors, rank in rounds. The first round is the search itself, with a
+// longer page. Further rounds rank the documents that are in no known group, until there are enough groups, and then those of the
+// groups that lack hits. Ranking does not depend on which other documents are ranked, so each group gets its best hits. If there are
+// duplicates or a threshold, the first round ranks all documents, because the dropped documents depend on the previous ones.
 type grouper struct {
 	k         *ranking
 	by        *GroupBy
@@ -91,16 +91,17 @@ type grouper struct {
 	roomOrds []int      // of these
 }
 
-// maxByOrd is the largest number of values of a segment for which groups are noted by ordinal. (A variable, so that tests can lower it.)
+// maxByOrd is the maximum number of values of a segment for which groups are recorded by ordinal. (A variable, so that tests can
+// lower it.)
 var maxByOrd = 1 << 12
 
-// groupRoom is how many groups get their memory at once: those of a page.
+// groupRoom is the number of groups whose memory is allocated at once: those of a page.
 const groupRoom = 20
 
 // hitsPerGroup is how many hits the first round ranks for each group of the page and before it. (A variable, so that tests can lower it.)
 var hitsPerGroup = 4
 
-// group ranks, and returns what is found with the groups of the page. Total is the number of groups.
+// group ranks, and returns the results with the groups of the page. Total is the number of groups.
 func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, start time.Time) (*rankedHits, []*group, error) {
 	g := newGrouper(k, by, deadline(k.view, start))
 	g.pin()
@@ -152,7 +153,7 @@ func (g *grouper) find(ctx context.Context, n int, shown bool) error {
 	return g.rounds(ctx, n)
 }
 
-// complete gives the groups of a page, whose documents are counted, the hits that they miss.
+// complete adds the missing hits to the groups of a page, whose documents are already counted.
 func (g *grouper) complete(ctx context.Context, page []*group) error {
 	switch {
 	case g.by.Sort != nil:
