@@ -2,7 +2,7 @@ package settings
 
 import "strings"
 
-// elementRules find out which paths lead to elements: objects in which an attribute may stand that a rule with elements covers.
+// elementRules decide which paths lead to elements: objects that may contain an attribute that a rule with elements covers.
 type elementRules struct {
 	all   bool            // a pattern begins with a star
 	above map[string]bool // paths above the fixed parts of patterns

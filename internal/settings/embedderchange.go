@@ -18,8 +18,8 @@ const (
 	RemakeVectors            // all are
 )
 
-// EmbedderWork compares two configurations of an embedder. asks says that what the provider answered before
-// (the length of vectors, how the halves of a composite embedder agree) need not hold any more.
+// EmbedderWork compares two configurations of an embedder. asks says that earlier answers of the provider (the length of vectors, the
+// agreement of the halves of a composite embedder) may no longer hold.
 func EmbedderWork(was, is *Embedder) (work VectorWork, asks bool) {
 	was, is = was.Complete(), is.Complete()
 	if was.Source != is.Source {
@@ -37,7 +37,7 @@ func EmbedderWork(was, is *Embedder) (work VectorWork, asks bool) {
 	return modelWork(was, is)
 }
 
-// modelWork is EmbedderWork where all that says how a vector is generated may matter.
+// modelWork is EmbedderWork for sources where every option that affects the generation of vectors counts.
 func modelWork(was, is *Embedder) (work VectorWork, asks bool) {
 	if was.Model != is.Model || was.Revision != is.Revision || was.Pooling != is.Pooling || was.URL != is.URL ||
 		!sameJSON(was.Request, is.Request) || !sameJSON(was.Response, is.Response) ||
@@ -75,10 +75,10 @@ func (e *Embedder) Equal(other *Embedder) bool {
 // IsBinary reports whether only bits are kept of the vectors.
 func (e *Embedder) IsBinary() bool { return isTrue(e.BinaryQuantized) }
 
-// IsHalf reports whether the vectors are kept in half precision. binaryQuantized takes precedence.
+// IsHalf reports whether the vectors are stored in half precision. binaryQuantized takes precedence.
 func (e *Embedder) IsHalf() bool { return isTrue(e.HalfPrecision) && !e.IsBinary() }
 
-// FragmentNames returns the names of the indexing fragments, sorted; of a composite embedder, those of the half that indexes.
+// FragmentNames returns the names of the indexing fragments, sorted. For a composite embedder, they are those of the indexing half.
 func (e *Embedder) FragmentNames() []string {
 	if e.IndexingEmbedder != nil {
 		e = e.IndexingEmbedder

@@ -4,7 +4,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// embeddingError is the code of what makes an embedder unable to embed.
+// embeddingError is the code of errors that make an embedder unable to embed.
 const embeddingError apierr.Code = "vector_embedding_error"
 
 // openEmbedders checks a payload by itself: features, and the fields of each embedder that names its source.
@@ -24,8 +24,8 @@ func openEmbedders(v value, f Features) error {
 	return nil
 }
 
-// openEmbedder refuses what no later merge can mend in an embedder that was sent: features that are off,
-// fields that its source refuses or lacks. v is as sent.
+// openEmbedder refuses an embedder, as sent, with errors that no later merge can fix: features that are off, and fields that its
+// source refuses or lacks.
 func openEmbedder(v value, f Features, r role) error {
 	members, err := v.members()
 	if err != nil {
@@ -49,7 +49,7 @@ func openEmbedder(v value, f Features, r role) error {
 			return err
 		}
 	}
-	// A null takes fragments away, and is what an embedder without any shows.
+	// A null removes fragments, and is also what an embedder without fragments shows.
 	has := func(name string) bool { x, ok := sent[name]; return ok && !x.null() }
 	if has("searchFragments") || has("indexingFragments") {
 		if err := needs(f.Multimodal, "multimodal", "`"+v.path+"`, which has fragments,"); err != nil {
@@ -151,7 +151,7 @@ func validEmbedder(e *Embedder, path string, r role, code apierr.Code) error {
 	return nil
 }
 
-// payloadModel reads the model and dimensions of a payload whose types were checked.
+// payloadModel reads the model and dimensions of a payload whose types were already checked.
 func payloadModel(sent map[string]value) (model string, dimensions int) {
 	if v, ok := sent["model"]; ok && !v.null() {
 		model, _ = v.text()

@@ -32,7 +32,7 @@ type Embedder struct {
 	Distribution             *Distribution              `json:"distribution,omitempty"`
 }
 
-// Distribution shifts similarities so that those around Mean spread over the scale.
+// Distribution shifts similarities so that those around Mean use the whole scale.
 type Distribution struct {
 	Mean  json.Number `json:"mean"`  // from 0 to 1, as it was written
 	Sigma json.Number `json:"sigma"` // above 0, at most 1
@@ -45,7 +45,7 @@ const (
 
 var poolings = []string{"useModel", "forceCls", "forceMean"}
 
-// embedderFields are those that some sources take and others refuse: see embedderSource. A payload is checked in this order.
+// embedderFields are the fields that some sources accept and others refuse: see embedderSource. A payload is checked in this order.
 var embedderFields = []struct {
 	name string
 	set  func(e *Embedder) bool
@@ -67,7 +67,7 @@ var embedderFields = []struct {
 	{"indexingEmbedder", func(e *Embedder) bool { return e.IndexingEmbedder != nil }},
 }
 
-// role is where an embedder stands: by itself, or inside a composite one.
+// role is the role of an embedder: a plain one, or a half of a composite one.
 type role uint8
 
 const (

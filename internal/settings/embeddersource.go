@@ -65,7 +65,7 @@ func (s *embedderSource) use(field string) use {
 // whole reports whether an embedder of the source cannot be a part of a composite one.
 func (s *embedderSource) whole() bool { return s.provided || s.composite }
 
-// Generates reports whether vectors are generated. Those of the source userProvided only come with documents.
+// Generates reports whether vectors are generated. With the source userProvided, they only come with documents.
 func (e *Embedder) Generates() bool { return !sourceOf(e.Source).provided }
 
 // Composite reports whether other embedders generate the vectors: SearchEmbedder for queries, IndexingEmbedder for documents.

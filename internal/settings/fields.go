@@ -7,7 +7,7 @@ import (
 	"svc/segment"
 )
 
-// Paths with a meaning of their own. They have no words, and _vectors no column either.
+// Paths with a special meaning. They have no words, and _vectors has no column either.
 const (
 	GeoField     = "_geo"
 	GeoJSONField = "_geojson"

@@ -6,7 +6,7 @@ import (
 	"svc/internal/text"
 )
 
-// readStarred reads a list of attributes in which "*" anywhere stands for all.
+// readStarred reads a list of attributes. If "*" is anywhere in it, it stands for all attributes.
 func readStarred(dst *[]string, v value) error {
 	names, err := v.texts()
 	if err != nil {

@@ -98,8 +98,7 @@ func echoTypoTolerance(v value, _ bool) any {
 	return o
 }
 
-// readFaceting merges the members of a body. A given order of facet values replaces the former one, but "*"
-// keeps its default.
+// readFaceting merges the members of a body. A given order of facet values replaces the previous one, but "*" keeps its default.
 func readFaceting(s *Settings, v value) error {
 	def := Default().Faceting
 	return v.fields(map[string]func(value) error{

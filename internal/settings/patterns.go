@@ -17,11 +17,9 @@ func Covers(pattern, path string) bool {
 	return path == pattern
 }
 
-// patterns finds the first of numbered attribute patterns that covers a path.
-// A pattern is a path, or "*", or has a star at its start, its end or both, which
-// stands for any characters, dots too. Patterns are grouped by
-// the length of their fixed part, so that a path costs one look-up a length, not one a
-// pattern; only patterns with two stars are tried one by one.
+// patterns finds the first of numbered attribute patterns that covers a path. A pattern is a path, or "*", or has a star at its
+// start, its end or both. A star stands for any characters, including dots. Patterns are grouped by the length of their fixed part,
+// so that a path costs one lookup per length instead of one per pattern. Only patterns with two stars are tried one by one.
 type patterns struct {
 	all      int // 1 + number of the first "*"; 0: none
 	exact    map[string]int
@@ -82,7 +80,7 @@ func (p *patterns) hasTree(path string) bool {
 	return ok
 }
 
-// first returns the lowest number whose pattern covers the path, or -1.
+// first returns the lowest number whose pattern covers the path, or −1.
 func (p *patterns) first(name string) int {
 	best := p.all - 1
 	take := func(number int, ok bool) {

@@ -125,7 +125,7 @@ func ruleForms() string {
 	return strings.Join(names, ", ") + ", " + strings.Join(seeded, " or ") + " followed by : and a seed from 1, or an attribute followed by " + strings.Join(orders, " or ")
 }
 
-// reservedForSort reports whether a name cannot be that of a field to sort by.
+// reservedForSort reports whether a name cannot be the name of a field to sort by.
 func reservedForSort(name string) bool {
 	for _, r := range []string{"_geo", "_geoDistance", "_geoPoint", "_geoRadius", "_geoBoundingBox", "_geoPolygon"} {
 		if rest, ok := strings.CutPrefix(name, r); ok && (rest == "" || rest[0] == '(') {

@@ -139,7 +139,7 @@ func (s *ScoreFunctions) readList(v value) error {
 	return nil
 }
 
-// scoreMembers are the members of each kind beside name, function and weight. A member that must be given ends in an exclamation mark.
+// scoreMembers are the members of each kind besides name, function and weight. A required member ends in an exclamation mark.
 var scoreMembers = [...]string{
 	DecayScore:      "attribute! origin! scale! curve offset decay unit",
 	LogScore:        "attribute! scale! missing",

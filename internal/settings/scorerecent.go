@@ -9,14 +9,14 @@ import (
 	"svc/internal/apierr"
 )
 
-// recentScores are functions that requests have given, by the hash of their text. An application gives the same ones with each search, and
-// reading them takes as long as a tenth of the search.
+// recentScores are functions of recent requests, by the hash of their text. An application sends the same ones with each search, and
+// reading them takes a tenth of the time of the search.
 var (
 	recentScores [32]atomic.Pointer[recentScore]
 	recentSeed   = maphash.MakeSeed()
 )
 
-// maxRecentScore is how many bytes the text of functions may have that are kept.
+// maxRecentScore is the maximum number of bytes of the text of functions that are cached.
 const maxRecentScore = 4 << 10
 
 type recentScore struct {

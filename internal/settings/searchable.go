@@ -2,7 +2,7 @@ package settings
 
 import "slices"
 
-// readSearchable reads names and groups of names. A "*" anywhere in a list without groups stands for all attributes.
+// readSearchable reads names and groups of names. In a list without groups, a "*" anywhere stands for all attributes.
 func readSearchable(s *Settings, v value) error {
 	items, err := v.items()
 	if err != nil {
@@ -53,7 +53,7 @@ func readSearchableEntry(v value) (SearchableEntry, error) {
 	return entry, nil
 }
 
-// checkGrouped refuses what would contradict groups: an attribute with two ranks, and all attributes beside groups of some.
+// checkGrouped refuses lists that contradict groups: an attribute with two ranks, or "*" beside a group.
 func checkGrouped(names []string, v value) error {
 	if slices.Contains(names, "*") {
 		return v.fail("has \"*\" and a group. \"*\" stands for all attributes, with the same rank: send either [\"*\"] or names.")

@@ -56,8 +56,8 @@ func echoHeaders(v value) any {
 	return o
 }
 
-// RedactURL hides what may be secret in a URL: the password, or the user without one, the values of parameters that are named like one
-// (see namesSecret), and parameters without a name. Other parameters are what an operator wants to see.
+// RedactURL hides possible secrets in a URL: the password, or the user if there is no password, the values of parameters that are
+// named like a secret (see namesSecret), and parameters without a name. It leaves the other parameters for operators.
 func RedactURL(address string) string {
 	return rewriteURL(address, func(string, int, string) string { return Redact("") })
 }
@@ -167,7 +167,7 @@ func (e *Embedder) restore(old *Embedder) {
 // OpenAIURL is where openAi embedders without a url go.
 const OpenAIURL = "https://api.openai.com/v1/embeddings"
 
-// Origin is what has to stay the same of a URL for secrets to be sent to it that were given for another: scheme, host and
+// Origin is the part of a URL that must stay the same so that secrets for the old URL may be sent to the new one: scheme, host and
 // port, in one spelling.
 func Origin(address string) string {
 	u, err := url.Parse(address)

@@ -47,8 +47,8 @@ type TimeToLive struct {
 // MaxTimeToLive is the greatest number of seconds of a TimeToLive, some 31,000 years.
 const MaxTimeToLive = 1e12
 
-// SearchableEntry is an entry of searchableAttributes: attributes with the same rank. A plain entry was given as a string and has one
-// name. A group was given as an array and has one or more.
+// SearchableEntry is an entry of searchableAttributes: attributes with the same rank. A plain entry is a string in the settings and
+// has one name. A group is an array and has one or more.
 type SearchableEntry struct {
 	Names []string
 	Plain bool
@@ -106,7 +106,7 @@ func (f *Faceting) Order(facet string) FacetOrder {
 // Pagination bounds how deep a search reaches.
 type Pagination struct{ MaxTotalHits int }
 
-// Chat tells a language model about the index and how to search it.
+// Chat is the description of the index for a language model, with the parameters of its searches.
 type Chat struct {
 	Description              string
 	DocumentTemplate         string
@@ -114,8 +114,8 @@ type Chat struct {
 	SearchParameters         ChatSearch
 }
 
-// NoCutoff is the SearchCutoffMs that an explicit null stands for. It is shown as null, too, but kept, dumped and exported as
-// this number: null is the default there.
+// NoCutoff is the SearchCutoffMs for an explicit null. It is shown as null, but stored, dumped and exported as this number, because
+// null is the default there.
 const NoCutoff = math.MaxUint64
 
 // FacetOrder is an order of facet values.

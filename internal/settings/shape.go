@@ -76,7 +76,7 @@ func strict(all members, needed ...any) Schema {
 	return s
 }
 
-// loose is an object of members for which null stands for the default.
+// loose is an object with members whose default is written as null.
 func loose(all members) Schema {
 	nullable := members{}
 	for name, s := range all {

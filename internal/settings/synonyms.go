@@ -72,7 +72,7 @@ func (s Synonyms) MarshalJSON() ([]byte, error) {
 	return []byte(s), nil
 }
 
-// readSynonyms replaces all synonyms. They are kept as JSON text, because there may be hundreds of thousands.
+// readSynonyms replaces all synonyms. They are stored as JSON text, because there may be hundreds of thousands.
 func readSynonyms(s *Settings, v value) error {
 	m, err := mapOfSynonyms(v)
 	if err != nil {

@@ -179,8 +179,7 @@ func UnmarshalUpdate(b []byte) (*Update, error) {
 	return u, err
 }
 
-// UnmarshalForeign is UnmarshalUpdate for what another engine or version wrote: it leaves settings out that are not
-// known here, and names them.
+// UnmarshalForeign is UnmarshalUpdate for the output of another engine or version: it skips unknown settings and returns their names.
 func UnmarshalForeign(b []byte) (u *Update, unknown []string, err error) {
 	v, err := parse(b, "bad_request")
 	if err != nil {
@@ -255,8 +254,7 @@ func (u *Update) Each(f func(key string, one *Update) error) error {
 	return nil
 }
 
-// Apply returns the settings after u, and leaves s as it is. The error (*apierr.Error) says why
-// the result would be invalid.
+// Apply returns the settings after u, and does not change s. The error (*apierr.Error) says why the result would be invalid.
 func (s *Settings) Apply(u *Update) (*Settings, error) {
 	next, defaults := *s, Default()
 	for i, raw := range u.values {

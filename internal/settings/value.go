@@ -15,8 +15,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// value is a piece of a request body, with what errors about it need: where it stands and the code of its setting.
-// Object keys are matched exactly, which encoding/json does not do for structs.
+// value is a part of a request body, with the data for its error messages: its path and the code of its setting. Object keys are
+// matched exactly, which encoding/json does not do for structs.
 type value struct {
 	raw  json.RawMessage
 	path string // as in .typoTolerance.enabled; "" for the body
@@ -173,8 +173,8 @@ func sortedSet(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// members splits an object, in the order of the body. sonic, which is less strict, splits what encoding/json has accepted as that would
-// (FuzzMembers).
+// members splits an object, in the order of the body. sonic is less strict, but splits input that encoding/json has accepted in the
+// same way (FuzzMembers).
 func (v value) members() ([]member, error) {
 	if v.raw[0] != '{' {
 		return nil, v.wrong("an object")
