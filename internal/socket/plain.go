@@ -2,7 +2,7 @@
 
 package socket
 
-// The race detector takes what one goroutine writes to a socket and another reads from it for an order between them, which it sees only in
+// The race detector regards a write to a socket by one goroutine and a read from it by another as ordered. It only sees this order in
 // the calls of package net.
 
 import "net"

@@ -88,7 +88,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return int(n), err
 }
 
-// WriteBoth writes a and then b, together where there is room. It returns how many bytes of both were written.
+// WriteBoth writes a and then b, together if there is room. It returns how many bytes of both were written.
 func (c *Conn) WriteBoth(a, b []byte) (int64, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -104,7 +104,7 @@ func (c *Conn) WriteBoth(a, b []byte) (int64, error) {
 	return c.put, c.failure("write", err, c.writeErr)
 }
 
-// tryWrite writes what there is room for; it returns false when more is left.
+// tryWrite writes what fits, and returns false if more is left.
 func (c *Conn) tryWrite(fd uintptr) bool {
 	for {
 		parts := 0

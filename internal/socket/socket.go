@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// monitorEvery is in how much time the monitor is woken at least, as long as there are requests.
+// monitorEvery is the maximum time between two wake-ups of the monitor as long as there are requests.
 const monitorEvery = 20 * time.Millisecond
 
 // woken is when it was woken last, in ns since 1970.
 var woken atomic.Int64
 
-// monitorIsDue reports whether the time has come to wake the monitor, and takes it for done.
+// monitorIsDue reports whether it is time to wake the monitor, and records that as done.
 func monitorIsDue() bool {
 	now, last := time.Now().UnixNano(), woken.Load()
 	return now-last >= int64(monitorEvery) && woken.CompareAndSwap(last, now)
