@@ -37,10 +37,10 @@ const (
 	buildEvery = time.Hour
 )
 
-// maxQueries is how many queries of the analytics are looked at for an index.
+// maxQueries is how many queries of the analytics are read for an index.
 const maxQueries = 4 * settings.MaxSuggestions
 
-// ownSettings are those that an index of suggestions is made with. Its users may change them.
+// ownSettings are the settings with which an index of suggestions is created. Its users may change them.
 const ownSettings = `{"searchableAttributes": ["query"], "filterableAttributes": ["source"], "sortableAttributes": ["count"],
 	"rankingRules": ["words", "typo", "proximity", "attribute", "exactness", "count:desc"]}`
 
@@ -109,8 +109,8 @@ func (b *Builder) keep() {
 	}
 }
 
-// Look makes the suggestions that are due. now is the time since the start of the program. One goroutine at a time calls it: after Start,
-// that of the Builder.
+// Look makes the suggestions that are due. now is the time since the start of the program. Only one goroutine at a time may call it:
+// after Start, that of the Builder.
 func (b *Builder) Look(now time.Duration) {
 	if b.o.Spread != nil && b.o.Spread() {
 		return
@@ -205,7 +205,7 @@ func (b *Builder) end(to string, m *made) (over bool, err error) {
 	return err == nil, err
 }
 
-// refresh makes the suggestions of an index if they are due, and writes what has changed.
+// refresh makes the suggestions of an index if they are due, and writes the changes.
 func (b *Builder) refresh(uid string, m *made, now time.Duration) error {
 	if b.waits(m) {
 		return nil
@@ -248,7 +248,7 @@ func (b *Builder) refresh(uid string, m *made, now time.Duration) error {
 	return b.write(uid, m, all)
 }
 
-// queries returns the queries of an index that found something, the most frequent first, and how many searches were counted.
+// queries returns the queries of an index that found something, the most frequent first, and the number of counted searches.
 func (b *Builder) queries(uid string) (queries []search.Suggestion, counted uint64, err error) {
 	if b.o.Analytics == nil {
 		return nil, 0, nil
@@ -308,7 +308,7 @@ func (b *Builder) write(uid string, m *made, all []search.Suggestion) error {
 	return b.enqueue(m, task.New{IndexUID: to, Content: task.DeleteDocuments{IDs: gone}})
 }
 
-// present returns the suggestions that an index has by their ids; nil if there is no such index.
+// present returns the suggestions in an index by their ids, or nil if there is no such index.
 func (b *Builder) present(uid string) (present map[string]search.Suggestion, err error) {
 	ix := b.o.Catalog.Get(uid)
 	if ix == nil {
