@@ -8,8 +8,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// apart are tasks that were running together when the program ended, or lost its lead, by how often that happened while they ran. They run
-// one by one from then on, so that only the one that is the cause pays for it. The journal keeps them until they have ended.
+// apart are tasks that were running together when the program ended, or lost its lead, by how often that happened while they ran.
+// From then on they run one by one, so that only the task that causes the failure pays for it. The journal keeps them until they end.
 type apart map[int]*isolated
 
 // isolated are tasks that run one by one.
@@ -51,7 +51,8 @@ func (a apart) crashes(uid uint32) (n int, ran []string, alone bool) {
 	return 0, nil, false
 }
 
-// cut returns the beginning of a set of tasks that may be one batch: one task that is to run alone, or those before the first such.
+// cut returns the beginning of a set of tasks that may be one batch: a single task that has to run alone, or the tasks before the
+// first such task.
 func (a apart) cut(set *roaring.Bitmap) *roaring.Bitmap {
 	if len(a) == 0 || set == nil || set.IsEmpty() {
 		return set
@@ -98,9 +99,9 @@ func (q *Queue) acquit(run *running) {
 	run.ends = ends(run.crashes, len(run.ran), len(dead))
 }
 
-// ends returns how many losses of a batch count as crashes. crashes is the number of losses, ran the number of recorded processes, dead how
-// many of these have ended. Losses without a recorded process count as crashes. ran may include processes of other batches that were taken
-// apart: each one that still runs counts for the task.
+// ends returns how many losses of a batch count as crashes. crashes is the number of losses, ran the number of recorded processes,
+// and dead the number of these that have ended. Losses without a recorded process count as crashes. ran may include processes of
+// other batches whose tasks now run one by one. Each of them that still runs lowers the count in favour of the task.
 func ends(crashes, ran, dead int) int { return max(0, crashes-(ran-dead)) }
 
 // bytes gives them as the journal has them.
@@ -123,7 +124,7 @@ func (a apart) bytes() (all map[int][]byte, ran map[int][]string, err error) {
 	return all, ran, nil
 }
 
-// readApart is the inverse of bytes, for those of the tasks that wait.
+// readApart is the inverse of bytes, limited to waiting tasks.
 func readApart(e *entry, waiting *roaring.Bitmap) (apart, error) {
 	a := apart{}
 	for n, b := range e.Apart {

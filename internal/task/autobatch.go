@@ -16,7 +16,7 @@ const (
 	unbatched // creation, update, swap, edit, compaction and all global kinds
 )
 
-// mode is what a batch has become by the tasks that joined so far. Its numbers are stored.
+// mode is the kind of work that the tasks of a batch add up to so far. Its numbers are stored.
 type mode uint8
 
 const (
@@ -75,8 +75,8 @@ const (
 	reasonAllTogether = "all waiting tasks of type %s run together"
 )
 
-// plan is the work of a batch. The journal stores it while the batch runs, so a run after a crash does the same work,
-// whatever the half-changed indexes would suggest.
+// plan is the work of a batch. The journal stores it while the batch runs, so a run after a crash does the same work, whatever the
+// partly changed indexes would suggest.
 type plan struct {
 	Mode       mode   `json:"mode"`
 	Index      string `json:"index,omitempty"`

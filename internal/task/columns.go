@@ -73,7 +73,7 @@ func (c *columns) drop(all *roaring.Bitmap) {
 	})
 }
 
-// keepBetween removes from set the uids whose value of a column is absent or not strictly between two bounds.
+// keepBetween removes from set the uids whose value in a column is missing or not strictly between two bounds.
 func (c *columns) keepBetween(set *roaring.Bitmap, column int, after, before int64) {
 	var ranges [][2]uint64 // of uids to remove, and
 	out := roaring.New()   // single ones: the set stays as it is while the iterator walks it

@@ -32,7 +32,7 @@ func (q *Queue) shrinkSoon() {
 	}
 }
 
-// shrink compacts the file in the background when much of it is free, and beside searches at their pace.
+// shrink compacts the file in the background when much of it is free. It yields to searches.
 func (q *Queue) shrink() {
 	defer q.done.Done()
 	var worker *pace.Worker
@@ -113,7 +113,7 @@ func (q *Queue) beginCopy() (*boltfile.DB, *boltfile.Copy, error) {
 	return q.db, copied, err
 }
 
-// replaceable returns what keeps the file that is open as db from being replaced by a copy. writing is held.
+// replaceable returns the reason why a copy cannot replace the file that is open as db, or nil. writing is held.
 func (q *Queue) replaceable(db *boltfile.DB) error {
 	if err := q.writable(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (q *Queue) replaceable(db *boltfile.DB) error {
 	return nil
 }
 
-// replaceFile makes the copy whole and puts it in the place of the file, which is open as old.
+// replaceFile completes the copy and replaces the file, which is open as old, with it.
 func (q *Queue) replaceFile(old *boltfile.DB, copied *boltfile.Copy, each func() error) (before, after int64, err error) {
 	if err := copied.Run(each); err != nil {
 		return 0, 0, err

@@ -61,7 +61,8 @@ type (
 	ender interface {
 		ended() (rest Content, ok bool)
 	}
-	// A content that is one operation on its index, of a batch. nil: there is nothing to do, and r has the result.
+	// A content that is one operation on its index within a batch. If the operation is nil, there is nothing to do, and r has the
+	// result.
 	operator interface {
 		operation(q *Queue, run *running, r *result) (index.Op, error)
 	}
@@ -91,7 +92,7 @@ func touched(c Content) []string {
 	return nil
 }
 
-// renames are the exchanges of uids that a successful task means for older tasks.
+// renames are the swaps of uids that a successful task applies to older tasks.
 func renames(t *Task) []Swap {
 	if c, ok := t.Content.(renamer); ok {
 		return c.renames(t.IndexUID)

@@ -6,7 +6,7 @@ import (
 	"svc/internal/index"
 )
 
-// AddDocuments adds or updates the documents of the task's payload, or runs the operations of one.
+// AddDocuments adds or updates the documents of the task's payload, or runs a single operation on them.
 type AddDocuments struct {
 	Merge        bool   `json:"merge,omitempty"` // lay fields over those of stored documents, else replace them
 	SkipCreation bool   `json:"skipCreation,omitempty"`
@@ -182,7 +182,7 @@ func (c DeleteDocuments) enqueued(*New) (Content, error) {
 	return c, nil
 }
 
-// ended drops the ids: they may be many, and nothing reads them any more.
+// ended drops the ids, because they may be many and nothing reads them afterwards.
 func (c DeleteDocuments) ended() (Content, bool) {
 	c.IDs = nil
 	return c, true

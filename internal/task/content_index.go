@@ -64,7 +64,7 @@ func (DeleteIndex) Kind() Kind { return IndexDeletion }
 
 func (DeleteIndex) details(_ string, o *outcome) json.RawMessage { return deletedDetails(o) }
 
-// Swap is one exchange of two index uids, or a rename of the first to the second.
+// Swap swaps two index uids, or renames the first to the second.
 type Swap struct {
 	Indexes [2]string `json:"indexes"`
 	Rename  bool      `json:"rename"`

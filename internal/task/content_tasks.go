@@ -2,7 +2,7 @@ package task
 
 import "encoding/json"
 
-// CancelTasks cancels those of Tasks that are unfinished when it runs; see Queue.Match.
+// CancelTasks cancels those of Tasks that are unfinished when it runs. See Queue.Match.
 type CancelTasks struct {
 	Query string   // "?" and the raw query string that chose the tasks
 	Tasks []uint32 // as chosen when the request came
@@ -18,7 +18,7 @@ func (c CancelTasks) details(_ string, o *outcome) json.RawMessage {
 	}{len(c.Tasks), o.counter(), c.Query})
 }
 
-// DeleteTasks deletes those of Tasks that are finished when it runs; see Queue.Match.
+// DeleteTasks deletes those of Tasks that are finished when it runs. See Queue.Match.
 type DeleteTasks struct {
 	Query   string
 	Tasks   []uint32

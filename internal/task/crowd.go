@@ -7,7 +7,7 @@ import "time"
 // crowds that wait for each other's commits. So a commit through a log waits for the callers that are likely to come, for less time
 // than a commit takes.
 
-// crowd is how many callers there seem to be, and how long their commits take.
+// crowd estimates how many callers there are, and records how long their commits take.
 type crowd struct {
 	callers int           // those of the last commit, and those who waited when it ended
 	took    time.Duration // the last commit
@@ -21,7 +21,7 @@ const (
 	maxRest    = 64
 )
 
-// served notes a commit of a group, and how many callers waited when it ended.
+// served records a commit of a group, and how many callers waited when it ended.
 func (c *crowd) served(group, waiting int, took time.Duration) {
 	c.callers, c.took = group+waiting, took
 }

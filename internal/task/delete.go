@@ -43,7 +43,7 @@ func (q *Queue) deleteTasks(run *running) error {
 	return q.finish(run, ends, func(tx *txn) error { return tx.deleteTasks(part) })
 }
 
-// deletePart deletes some tasks, if there are any, and notes it.
+// deletePart deletes some tasks, if there are any, and calls note in the same transaction.
 func (q *Queue) deletePart(run *running, tasks *roaring.Bitmap, note func(*txn) error) error {
 	if tasks.IsEmpty() {
 		return nil

@@ -33,7 +33,7 @@ type outgoingEffect struct {
 	now *Outgoing
 }
 
-// deletion is what a transaction deletes, and where the roster has it.
+// deletion is what a transaction deletes, with its keys in the roster.
 type deletion struct {
 	tasks      *roaring.Bitmap
 	names      *roaring.Bitmap     // that the tasks touch
@@ -89,7 +89,7 @@ func (e *effects) changed() (tasks, batches *roaring.Bitmap) {
 	return tasks, batches
 }
 
-// follow takes over what a committed transaction changed. mu is held.
+// follow applies the changes of a committed transaction. mu is held.
 func (r *roster) follow(e *effects) {
 	for _, t := range e.tasks {
 		if t.was == nil {
@@ -106,7 +106,7 @@ func (r *roster) follow(e *effects) {
 	}
 }
 
-// follow takes over what a committed transaction changed. mu is not held.
+// follow applies the changes of a committed transaction. mu is not held.
 func (o *outbox) follow(e *effects) {
 	if len(e.outgoing) == 0 && len(e.origins) == 0 && e.told == nil && e.got == nil {
 		return

@@ -8,14 +8,14 @@ import (
 	"svc/internal/apierr"
 )
 
-// Batches may wait for embedders: for slow answers, and for failing calls that are retried for minutes. A waiting batch
-// keeps its state with all vectors it has, and delays only its own indexes: it does not count among the running batches.
-// It yields its state if something else needs the place, and runs again later: see yield.
+// Batches may wait for embedders: for slow responses, and for failing calls that are retried for minutes. A waiting batch keeps its
+// state with all vectors that it has, and delays only its own indexes: it does not count among the running batches. If another batch
+// needs its slot, it gives up its state and runs again later: see yield.
 
-// maxAway is the maximum number of batches that wait for embedders beside the running ones. Each keeps its memory.
+// maxAway is the maximum number of batches that wait for embedders beside the running ones. Each one keeps its memory.
 const maxAway = 4
 
-// notEmbedded is the code of what keeps an embedder from embedding.
+// notEmbedded is the code of errors that keep an embedder from embedding.
 const notEmbedded apierr.Code = "vector_embedding_error"
 
 // errYields ends a batch that waits for a failing embedder, because another batch cannot run at the same time. Its tasks stay
@@ -50,7 +50,7 @@ func (r *running) away() bool {
 	return fails || r.requests.Slow()
 }
 
-// slow reports whether one of the batches waits long for an embedder that does not fail: it is not to be interrupted.
+// slow reports whether one of the batches has waited long for an embedder that does not fail. Such a batch must not be interrupted.
 func (rs runs) slow() bool {
 	for _, r := range rs {
 		if r.requests.Slow() && r.waitsForEmbedder() == nil {
@@ -105,8 +105,8 @@ func (q *Queue) makeWay() {
 	}
 }
 
-// away returns the number of batches that wait for embedders beside the running ones. If there are too many, the one that
-// loses the fewest vectors yields.
+// away returns the number of batches that wait for embedders beside the running ones. If there are too many, the batch that would
+// lose the fewest vectors yields.
 func (q *Queue) away() int {
 	q.roster.mu.RLock()
 	defer q.roster.mu.RUnlock()

@@ -10,11 +10,10 @@ import (
 	"svc/internal/index"
 )
 
-// engine is what batches are run on: the catalog of indexes, or a fake in tests.
+// engine runs the batches: it is the catalog of indexes, or a fake in tests.
 //
-// Every change carries the number of its step: (batch uid + 1) << stepBits plus
-// its place in the batch, so numbers only grow. A change that was applied
-// before, by a run that a crash cut off, is done again without effect.
+// Every change has the number of its step: (batch uid + 1) << stepBits plus its index in the batch, so numbers only grow. If a run
+// before a crash already applied a change, repeating it has no effect.
 type engine interface {
 	// lastStep is the highest step that left a mark; 0 when none did.
 	lastStep() uint64
@@ -50,7 +49,7 @@ const noStep = 0
 
 func step(batch uint32, n int) uint64 { return (uint64(batch)+1)<<stepBits + uint64(n) }
 
-// batchAfter is the lowest batch uid whose steps are all above one.
+// batchAfter is the lowest batch uid whose steps are all above step.
 func batchAfter(step uint64) uint32 { return uint32(step >> stepBits) }
 
 // indexEngine runs batches on the indexes of a catalog.

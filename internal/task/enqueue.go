@@ -27,7 +27,7 @@ type New struct {
 
 var errClosed = errors.New("the task queue is closed")
 
-// maxGroup bounds the tasks of one commit, so that none of its callers waits long.
+// maxGroup is the maximum number of tasks in one commit, so that no caller waits long.
 const maxGroup = 512
 
 // request is a task on its way to the committer. The committer fills task, known and err, and closes done.
@@ -185,8 +185,8 @@ func (q *Queue) store(group []*request) []*request {
 	return group
 }
 
-// nameAhead begins to make the names of all payloads of a group durable, with one sync, before a task names them. It returns what waits for
-// that; nil: there are no payloads.
+// nameAhead starts to make the names of all payloads of a group durable, with one sync, before a task names them. It returns a
+// function that waits for this, or nil if there are no payloads.
 func (q *Queue) nameAhead(group []*request) (named func() error) {
 	some := false
 	for _, r := range group {

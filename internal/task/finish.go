@@ -149,7 +149,7 @@ func (q *Queue) storeBatch(s *summary, store func(*txn) ([]*Task, []byte, error)
 	return ended, nil
 }
 
-// finished drops the payloads of tasks that have ended, and tells OnBatch.
+// finished drops the payloads of tasks that have ended, and calls OnBatch.
 func (q *Queue) finished(tasks []*Task) {
 	var payloads []string
 	for _, t := range tasks {
@@ -165,7 +165,7 @@ func (q *Queue) finished(tasks []*Task) {
 	}
 }
 
-// logEnd tells the end of a batch, and its first failure: as a warning when the machine, and not the task, is to blame.
+// logEnd logs the end of a batch and its first failure. It is a warning if the machine is the cause instead of a task.
 func (q *Queue) logEnd(b *Batch, tasks []*Task) {
 	attrs := []slog.Attr{
 		slog.Uint64("batch", uint64(b.UID)), slog.String("type", tasks[0].Kind.String()),
@@ -192,9 +192,8 @@ func (q *Queue) logEnd(b *Batch, tasks []*Task) {
 	q.log.LogAttrs(q.ctx, level, "batch finished", attrs...)
 }
 
-// persist is update for what must not be lost: the indexes have changed
-// already. It tries until the disk takes it or the queue closes; in that case
-// the next start finds the batch in the journal.
+// persist is update for changes that must not be lost, because the indexes have already changed. It retries until the disk accepts
+// the change or the queue closes. If the queue closes, the next start finds the batch in the journal.
 func (q *Queue) persist(f func(*txn) error) error {
 	for {
 		err := q.update(f)

@@ -16,9 +16,9 @@ import (
 	"svc/internal/commit"
 )
 
-// A queue that follows shows the tasks of another program, the writer, whose changes Follow makes here. It stores no tasks and runs no
-// batches. Memory learns what a transaction changes from the changes alone: see followed. Where invariants are checked, a queue that
-// writes compares that with the effects that its own code collects (checkEffects).
+// A queue in follow mode shows the tasks of another program, the writer, whose changes Follow applies here. It stores no tasks and
+// runs no batches. It derives the changes in memory from the changes of the file alone: see followed. If invariants are checked, a
+// queue that writes compares this with the effects that its own code collects (checkEffects).
 
 // errFollows is the error of a write to a queue that follows.
 var errFollows = apierr.New("no_writer", "This server follows another one, and takes no writes itself. Send the request to the server that writes.")
@@ -103,7 +103,7 @@ func (q *Queue) followTasks(b []byte) error {
 	return err
 }
 
-// showBegun shows the batches of an entry of the journal whose end the queue does not know as running.
+// showBegun shows the batches of a journal entry as running, if the queue does not know their end.
 func (q *Queue) showBegun(last *entry) error {
 	var begun runs
 	for _, e := range last.all() {
@@ -132,7 +132,7 @@ func (q *Queue) showBegun(last *entry) error {
 	return nil
 }
 
-// setRunning makes batches those that run, and tells of what begins and ends thereby.
+// setRunning sets the running batches, and notifies watches of those that begin or end.
 func (q *Queue) setRunning(begun runs) {
 	q.roster.mu.Lock()
 	defer q.roster.mu.Unlock()
@@ -157,7 +157,7 @@ func (q *Queue) setRunning(begun runs) {
 	q.watches.tell(tasks, batches)
 }
 
-// keepRunning shows only those batches as running whose end the file does not have. The lock of the roster is held.
+// keepRunning removes the batches whose end is in the file from the running ones. The lock of the roster is held.
 func (q *Queue) keepRunning(ro *roster) {
 	for _, run := range ro.running {
 		if ro.batches.Contains(run.uid) || run.set.AndCardinality(ro.byStatus[Enqueued]) < run.set.GetCardinality() {
@@ -167,7 +167,7 @@ func (q *Queue) keepRunning(ro *roster) {
 	}
 }
 
-// followed collects what the changes of a transaction mean for memory. tx sees the file before them.
+// followed collects how the changes of a transaction affect the state in memory. tx sees the file before them.
 type followed struct {
 	effects
 	tx    *boltfile.Tx
@@ -253,8 +253,7 @@ func (f *followed) taskBefore(uid uint32) (*head, error) {
 	return &rec.head, nil
 }
 
-// task notes that a task is stored. Payloads that a new addition brings, or that an ended one needs no more,
-// are noted, too.
+// task records that a task is stored. It also records payloads that a new addition brings, or that a finished one no longer needs.
 func (f *followed) task(uid uint32, value []byte) error {
 	was, err := f.taskBefore(uid)
 	if err != nil {
@@ -292,7 +291,7 @@ func (f *followed) deletion() *deletion {
 	return f.deleted
 }
 
-// deleteTask notes that a task is deleted. Deleting one that is not there has no effect.
+// deleteTask records that a task is deleted. Deleting a missing task has no effect.
 func (f *followed) deleteTask(uid uint32) error {
 	was, err := f.taskBefore(uid)
 	if was != nil {
@@ -332,8 +331,8 @@ func (f *followed) stored(bucket, k []byte) ([]byte, error) {
 	return b.Get(k)
 }
 
-// request notes that a request of the outbox is stored or deleted. The one before may be of the same
-// transaction, or in the file.
+// request records that a request of the outbox is stored or deleted. Its previous state may be from the same transaction or from the
+// file.
 func (f *followed) request(uid uint32, k, value []byte, put bool) (err error) {
 	was, known := f.outgoing[uid]
 	if !known {

@@ -30,22 +30,22 @@ type entry struct {
 	// Crashes is how often the program ended, or lost the lead, while the batch ran before, Stopped that it gave the batch up in order.
 	Crashes int  `json:"crashes,omitempty"`
 	Stopped bool `json:"stopped,omitempty"`
-	// Apart are the tasks that run one by one, those of the batch included: roaring bitmaps of their uids, by how often
-	// the process ended while they ran together.
+	// Apart are the tasks that run one by one, including those of the batch: roaring bitmaps of their uids, by how often the process
+	// ended while they ran together.
 	Apart map[int][]byte `json:"apart,omitempty"`
 	// By is the process that runs the batch. Ran has the processes counted in Crashes, and ApartRan those of Apart. They are set if a
 	// process that still lives may have lost the batch to another one: see Queue.RunIn.
 	By       string           `json:"by,omitempty"`
 	Ran      []string         `json:"ran,omitempty"`
 	ApartRan map[int][]string `json:"apartRan,omitempty"`
-	// Skipped is how many uids before this one are of no batch that the queue had stored when it was picked: of batches that were
-	// taken apart, or run beside it.
+	// Skipped is how many uids before this one belong to no batch that was stored when this one was chosen: their batches were split
+	// or ran beside it.
 	Skipped uint32 `json:"skipped,omitempty"`
-	// Beside are the entries of the other batches that run, or are to run again; theirs is empty.
+	// Beside are the entries of the other batches that run or have to run again. Their own Beside is empty.
 	Beside []*entry `json:"beside,omitempty"`
 }
 
-// all returns the entry and those beside it, by uid, each for itself.
+// all returns the entry and those of Beside, by uid, each without Beside.
 func (e *entry) all() []*entry {
 	if e == nil {
 		return nil
@@ -63,7 +63,7 @@ const maxCrashes = 2
 // maxSharedCrashes is the same where other instances run the task, too: one that gives it up has other documents than they.
 const maxSharedCrashes = 20
 
-// maxLosses is the same for the ends of the program and the losses of its lead together: a task may be the cause of both.
+// maxLosses is the same for the ends of the program and the losses of its lead together, because a task may cause either.
 const maxLosses = 2 * maxSharedCrashes
 
 // crashes is how often the program ended while the batch ran, as the next run of the program counts it.
@@ -123,8 +123,8 @@ func (j *journal) read() (*entry, error) {
 	return lastEntry(b), nil
 }
 
-// lastEntry returns the last entry of the file whose checksum is right, or nil. Reading ends at the first
-// torn one: nothing behind it was synced.
+// lastEntry returns the last entry of the file with a correct checksum, or nil. Reading ends at the first torn entry, because nothing
+// after it was synced.
 func lastEntry(b []byte) *entry {
 	var last []byte
 	for len(b) >= 12 {
@@ -199,7 +199,7 @@ func (j *journal) put(e *entry) error {
 	}, func() error { return j.add(b) })
 }
 
-// follow appends an entry of the writer's journal, as it stands there.
+// follow appends an entry of the writer's journal unchanged.
 func (j *journal) follow(b []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -129,10 +129,10 @@ var kindNames = func() (names [kindCount]string) {
 
 func (k Kind) String() string { return kinds[k].name }
 
-// Global reports whether tasks of this kind are not of one index.
+// Global reports whether tasks of this kind do not belong to one index.
 func (k Kind) Global() bool { return kinds[k].global }
 
-// RulesIndex stands for the search rules where tasks have an index. No index has this uid.
+// RulesIndex stands for the search rules in the place of a task's index. No index has this uid.
 const RulesIndex = ".meili_dsr"
 
 // ofRules reports whether tasks of this kind change search rules.

@@ -100,7 +100,7 @@ func (q *Queue) BatchSets() (ended, running *roaring.Bitmap, err error) {
 	return ended, running, err
 }
 
-// page returns the page that f asks for of what choose selects. read returns an item, and the size of its details.
+// page returns the page that f requests of the set that choose returns. read returns an item and the size of its details.
 func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *boltfile.Tx) (*roaring.Bitmap, error), there func(*roster, uint32) bool,
 	read func(*boltfile.Tx, uint32, *shown) (T, int, error)) (*Page[T], error) {
 	p := &Page[T]{}

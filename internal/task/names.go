@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// nameID stands for an index uid in task records. A swap of two indexes exchanges two names, and rewrites no task record.
+// nameID stands for an index uid in task records. A swap of two indexes swaps two names, and rewrites no task record.
 type nameID uint32
 
 // names maps ids to index uids and back; both directions are one to one. A value is immutable once readers can see it: writers clone it.

@@ -43,7 +43,7 @@ func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(p.Version, o.Version), cmp.Compare(p.UID, o.UID))
 }
 
-// keptOrigins bounds the origins that are kept. One is asked for again only while the request is under way.
+// keptOrigins is the maximum number of stored origins. An origin is only looked up again while its request is in flight.
 const keptOrigins = 10_000
 
 // Forward is a request that others get, too. The documents of an addition follow from the task.
@@ -257,7 +257,7 @@ func (o *outbox) add(e *Outgoing) {
 	}
 }
 
-// insertNetwork stores, with a new task, what others are to get of it, and whose request it is.
+// insertNetwork stores, with a new task, the request to forward to remotes and the origin of the task.
 func (tx *txn) insertNetwork(q *Queue, r *request, uid uint32, now int64) error {
 	if f := r.Forward; f != nil && len(f.Remotes) > 0 {
 		var nonce [8]byte
@@ -324,7 +324,7 @@ func (q *Queue) Positions() (told, got Position) {
 	return q.outbox.told, q.outbox.got
 }
 
-// knownBy returns the key in the bucket of origins by which the request is known when it comes again, nil for none.
+// knownBy returns the key in the bucket of origins that identifies a repeated request, or nil if it has none.
 func (n *New) knownBy() []byte {
 	switch {
 	case n.Origin != nil:

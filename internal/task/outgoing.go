@@ -74,7 +74,8 @@ func (q *Queue) OpenOutgoing(e *Outgoing) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// Delivered notes what became of a request at a remote. done says that the remote has it, or never will: the next one follows.
+// Delivered records the outcome of a request at a remote. done says that the remote has it or never will, so that the next request
+// follows.
 func (q *Queue) Delivered(uid uint32, remote string, r RemoteTask, done bool) error {
 	return q.delivered([]uint32{uid}, remote, r, done)
 }
@@ -126,7 +127,8 @@ func (tx *txn) noteRemote(uid uint32, remote string, r RemoteTask) error {
 	return tx.put(uid, rec)
 }
 
-// settle takes a remote off a request of the outbox, and the request with the last one. drop is the payload that goes with it.
+// settle removes a remote from a request of the outbox, and the request itself with its last remote. drop is the payload to remove
+// with it.
 func (tx *txn) settle(uid uint32, remote string) (drop string, err error) {
 	b := tx.tx.Bucket(outboxBucket)
 	if b == nil {
@@ -155,8 +157,8 @@ func (tx *txn) settle(uid uint32, remote string) (drop string, err error) {
 // abandonedAtOnce bounds the requests that one transaction gives up.
 const abandonedAtOnce = 1000
 
-// Abandon takes a remote off the requests of the outbox up to the task last, those it has not got included: why is what their tasks say
-// of it.
+// Abandon removes a remote from the requests of the outbox up to the task last, including those that it has not received. Their tasks
+// show why as the reason.
 func (q *Queue) Abandon(remote string, last uint32, why *apierr.Error) error {
 	for {
 		q.outbox.mu.Lock()

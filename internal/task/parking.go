@@ -43,7 +43,7 @@ type parkedError struct{ reason *apierr.Error }
 
 func (e *parkedError) Error() string { return "the batch will be retried: " + e.reason.Message }
 
-// parking is an index whose tasks wait because the machine or an embedder failed them. It does not change.
+// parking is an index whose tasks wait after a failure of the machine or of an embedder. It is immutable.
 type parking struct {
 	reason  *apierr.Error
 	since   time.Time
@@ -61,7 +61,7 @@ type Parked struct {
 	Next     time.Time
 }
 
-// Parked lists the indexes whose tasks wait for the machine to be mended, or for an embedder, by uid.
+// Parked lists the indexes, by uid, whose tasks wait until the machine or an embedder works again.
 func (q *Queue) Parked() []Parked {
 	q.roster.mu.RLock()
 	defer q.roster.mu.RUnlock()
@@ -73,8 +73,8 @@ func (q *Queue) Parked() []Parked {
 	return all
 }
 
-// waits holds the reasons why tasks wait although it is their turn: by index for enqueued tasks, by batch for those of
-// running batches.
+// waits holds the reasons why tasks wait although it is their turn: by index for enqueued tasks, and by batch for tasks of running
+// batches.
 type waits struct {
 	indexes map[string]*parking
 	batches map[uint32]*parking
@@ -157,7 +157,7 @@ func (p *parking) hurried() *parking {
 	return &parking{reason: p.reason, since: p.since, tries: p.tries}
 }
 
-// hurryAll lets all that wait for room on the disk be tried at once: something may have made some.
+// hurryAll lets all indexes that wait for disk space retry at once, because there may be space now.
 func (ro *roster) hurryAll() {
 	for uid, p := range ro.parked {
 		if p.reason.Code == noSpace {

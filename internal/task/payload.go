@@ -105,8 +105,8 @@ func (p *Payload) Discard() {
 	p.name, p.file = "", nil
 }
 
-// finish makes the bytes durable; the name is so only once the directory is synced. A log that keeps the content makes the bytes durable
-// with the task, for no sync of their own.
+// finish makes the bytes durable. The name becomes durable when the directory is synced. If the log stores the content, it makes the
+// bytes durable with the task, so they need no sync of their own.
 func (p *Payload) finish() error {
 	if p.file == nil {
 		return errors.New("cannot use a payload twice")
@@ -142,8 +142,7 @@ func (p *Payload) rename() error {
 // of the queue would wait.
 const fewPayloads = 256
 
-// unneeded are the payloads that are to be removed in the background. What the program's end leaves of them is removed after the next
-// start.
+// unneeded are the payloads to remove in the background. If the program ends before, they are removed after the next start.
 type unneeded struct {
 	mu    sync.Mutex
 	names []string

@@ -37,15 +37,16 @@ type Options struct {
 	Follow        bool          // the tasks are those of another program: see Queue.Follow
 	MaxTasks      int           // stored tasks from which the oldest tenth is deleted; 0: 1,000,000; < 0: unlimited
 	Executors     map[Kind]Executor
-	// OnBatch is called after each stored batch with its tasks in uid order, for one batch at a time. Its indexes wait for the return.
-	// Of a batch that ends in several transactions it is called after each of them, with the tasks that ended in it.
+	// OnBatch is called after each stored batch, with its tasks in uid order, for one batch at a time. The next batch of its indexes
+	// starts after it returns. For a batch that ends in several transactions, it is called after each of them, with the tasks that
+	// ended in it.
 	OnBatch func(tasks []*Task)
 	// OnEnd is called after OnBatch when all of a batch is stored. It returns at once.
 	OnEnd func(batch uint32)
 	// OnForward is called after a task is stored that others are to get. It returns at once.
 	OnForward func()
-	// Owned returns what says which documents, by their ids, this instance keeps of an addition; nil: all. It is asked when the
-	// addition runs.
+	// Owned returns a function that tells which documents of an addition belong to this instance, by their ids, or nil for all. It is
+	// called when the addition runs.
 	Owned func() func(id []byte) bool
 
 	engine     engine                   // of tests, instead of Catalog
@@ -56,12 +57,11 @@ type Options struct {
 	noSync     bool                     // of tests: queue.db need not outlive a power failure
 }
 
-// Executor runs the tasks of a batch of a kind that belongs to another
-// package: dumps, snapshots, exports, upgrades, topology changes, changes of search rules. It returns
-// an outcome a task, or an error that fails them all. When ctx ends it leaves
-// nothing behind and returns ctx's error: the batch was canceled, or runs again at the next start.
-// If the row of the kind says alone, no batch ends while it runs: indexes, and the payloads of unfinished tasks, stay as they are.
-// Changes of search rules run beside the batches of indexes.
+// Executor runs the tasks of a batch of a kind that belongs to another package: dumps, snapshots, exports, upgrades, topology
+// changes, changes of search rules. It returns an outcome per task, or an error that fails them all. When ctx ends, it cleans up and
+// returns ctx's error: the batch was canceled, or runs again at the next start.
+// For a kind that runs alone, no batch ends meanwhile: indexes, and the payloads of unfinished tasks, do not change. Changes of
+// search rules run beside the batches of indexes.
 type Executor func(ctx context.Context, q *Queue, tasks []*Task, p index.Progress) ([]Outcome, error)
 
 // Outcome of one task that an Executor ran.
@@ -260,7 +260,7 @@ func advised(err error, dir string) error {
 	return fmt.Errorf("%w. Restore a snapshot. Without one, remove %s and its line in STORES: this loses its tasks and keeps the indexes", err, dir)
 }
 
-// lost returns an error when there is no queue file, but there were tasks: the sweep would remove their payloads.
+// lost returns an error if there is no queue file although there were tasks. Without it, the sweep would remove their payloads.
 func (q *Queue) lost(file string) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return nil // whatever else is wrong shows when it is opened
@@ -292,7 +292,7 @@ func (q *Queue) unfinished(e *entry) bool {
 // spooled reports whether a file among the payloads is the remainder of an upload that a crash interrupted.
 func spooled(name string) bool { return strings.HasSuffix(name, vfs.TempSuffix) }
 
-// lostDir is where payloads lie whose tasks may have been lost.
+// lostDir is the directory of payloads whose tasks may have been lost.
 const lostDir = "lost"
 
 // sweepPayloads removes the files that no unfinished task needs, and measures the others. If the queue may have lost

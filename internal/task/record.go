@@ -10,7 +10,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// noUID stands for an absent uid in records and facts; Enqueue never gives it to a task.
+// noUID stands for a missing uid in records and facts. Enqueue never gives it to a task.
 const noUID = ^uint32(0)
 
 // A task's record in the queue file, all numbers little-endian:
@@ -63,9 +63,8 @@ func (r *record) size() int {
 	return n
 }
 
-// append appends the record: version, status, kind, flags, three times, two uids and the names of indexes,
-// then the parts that the flags announce, and the content. Everything up to the names has what the roster
-// keeps, so that a start decodes no content.
+// append appends the record: version, status, kind, flags, three times, two uids and the names of indexes, then the parts that the
+// flags announce, and the content. The part up to the names has everything that the roster keeps, so that a start decodes no content.
 func (r *record) append(b []byte) []byte {
 	var flags byte
 	if r.hasIndex {

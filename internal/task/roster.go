@@ -52,8 +52,8 @@ type roster struct {
 	mu   sync.RWMutex
 	txid int // of the last commit that the roster knows
 
-	// unknown is set before a commit may be in the file that the roster does not know, and cleared with mu held when it knows
-	// that, or never will: then known, on the reader's side of mu, is broadcast.
+	// unknown is set before a commit may be in the file without the roster knowing. It is cleared, with mu held, once the roster
+	// knows the commit or the commit has failed. Then known, which uses the reader's side of mu, is broadcast.
 	unknown atomic.Bool
 	known   *sync.Cond
 
@@ -252,7 +252,7 @@ func dropFrom[K comparable](sets map[K]*roaring.Bitmap, key K, uids *roaring.Bit
 	}
 }
 
-// named returns the tasks that touch an index; not to be changed.
+// named returns the tasks that touch an index. The set must not be modified.
 func (r *roster) named(uid string) *roaring.Bitmap {
 	if id, ok := r.names.id(uid); ok {
 		if set := r.byName[id]; set != nil {
@@ -262,7 +262,7 @@ func (r *roster) named(uid string) *roaring.Bitmap {
 	return roaring.New()
 }
 
-// enqueued returns the tasks that wait, without those of running batches.
+// enqueued returns the waiting tasks, without those of running batches.
 func (r *roster) enqueued() *roaring.Bitmap {
 	set := r.byStatus[Enqueued].Clone()
 	set.AndNot(r.running.tasks())

@@ -29,9 +29,8 @@ func failed(err error) result {
 // errApplied is index.ErrApplied, as the engine interface gives it.
 var errApplied = index.ErrApplied
 
-// run runs a batch and stores its end. An error means that nothing is stored
-// and that the tasks are enqueued again: the batch was canceled, the queue
-// closes, or the machine fails (*parkedError where only the batch's indexes are concerned).
+// run runs a batch and stores its end. On an error nothing is stored, and the tasks are enqueued again: the batch was canceled, the
+// queue is closing, or the machine failed (*parkedError if only the batch's indexes are affected).
 func (q *Queue) run(run *running) error {
 	switch {
 	case run.kinds == 1<<TaskCancelation:
@@ -313,8 +312,8 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 	return results, nil
 }
 
-// operation returns what an index does for the task; nil if the batch deletes all documents anyway, so that
-// the payload is not read.
+// operation returns the operation on the index for the task. It is nil if the batch deletes all documents anyway. Then the payload is
+// not read.
 func (c AddDocuments) operation(q *Queue, run *running, r *result) (index.Op, error) {
 	switch payload := q.payloadPath(c.File); {
 	case run.Mode == clears, run.Mode == settingsClear:

@@ -84,8 +84,8 @@ func (s *Salvaged) Batches(f func(*Batch) error) error {
 	})
 }
 
-// each calls what decode makes of each value of a bucket that can still be read. A value that decode refuses
-// is counted as lost.
+// each calls decode with each readable value of a bucket, and then the function that decode returns. A value for which decode fails
+// counts as lost.
 func (s *Salvaged) each(bucket []byte, decode func(uid uint32, v []byte) (func() error, error)) error {
 	if s.remains == nil {
 		return nil

@@ -14,9 +14,8 @@ import (
 
 const retryAfter = time.Second // a failing disk
 
-// longWork is the running time of batches after which their memory is returned to the system at once. The runtime would
-// keep it for minutes, and the next work may be days away. svc waits while searches run, because this takes all
-// processors.
+// longWork is the running time of batches after which their memory is returned to the system at once. The runtime would keep it for
+// minutes, and the next work may be days away. svc waits while searches run, because returning memory takes all processors.
 const longWork = time.Second / 2
 
 // ended is a batch whose goroutine has finished.
@@ -138,7 +137,7 @@ func (q *Queue) conclude(run *running, err error) error {
 	q.roster.mu.Lock()
 	q.roster.running = q.roster.running.without(run)
 	if len(q.roster.running) > 0 {
-		// A lower uid may be free later: what this batch has left in an index would then make its next one look applied.
+		// A lower uid may be free later. The changes of this batch in an index would make a batch with that uid look applied.
 		q.roster.firstBatch = max(q.roster.firstBatch, run.uid+1)
 	}
 	q.roster.mu.Unlock()
@@ -282,8 +281,8 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 	return run, due, err
 }
 
-// choose returns the tasks of the next batch, or those that may become one, in uid order. strategy says why there are no
-// more. due is as in held.
+// choose returns the tasks of the next batch, or those that may become one, in uid order. strategy says why the batch ends there. due
+// is as in held.
 func (q *Queue) choose(ro *roster, tx *boltfile.Tx) (chosen, candidates *roaring.Bitmap, due time.Time, strategy string, err error) {
 	waiting := ro.enqueued()
 	if set := roaring.And(waiting, ro.byKind[TaskCancelation]); !set.IsEmpty() {

@@ -229,7 +229,7 @@ func (r *roster) selectBatches(f *Filter, tx *boltfile.Tx) (*roaring.Bitmap, err
 		}
 		set.And(of)
 	}
-	// between keeps the batches that fit the bounds in all columns, and the running ones whose value fits them.
+	// between keeps the batches whose values in all columns are inside the bounds, and the running ones whose value is.
 	between := func(after, before time.Time, columns []int, times func(*running) (oldest, newest int64)) {
 		lo, hi, ok := bounds(after, before)
 		if !ok {
@@ -259,8 +259,8 @@ func (r *roster) selectBatches(f *Filter, tx *boltfile.Tx) (*roaring.Bitmap, err
 	return set, nil
 }
 
-// visibleBatches returns the batches, with the running ones, that have a task
-// of one of the indexes that a caller may see and asked for; the caller owns the set.
+// visibleBatches returns the batches, including running ones, with a task of a requested index that the caller may see. The set
+// belongs to the caller.
 func (r *roster) visibleBatches(allowed func(string) bool, indexUIDs []string) *roaring.Bitmap {
 	if allowed == nil && indexUIDs == nil {
 		set := r.batches.Clone()

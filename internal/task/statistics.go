@@ -124,7 +124,7 @@ func (q *Queue) Statistics() (*Statistics, error) {
 	return s, nil
 }
 
-// read takes what the record of the batch says. All of its tasks are of one index.
+// read sets the fields from the record of the batch, whose tasks all belong to one index.
 func (x *IndexedBatch) read(b *Batch) error {
 	for uid := range b.Stats.Indexes {
 		x.IndexUID = uid

@@ -16,8 +16,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// The queue file has six buckets (see boltfile): these, and three for writes of a network (outbox.go), which are made when they are needed.
-// Uids are big-endian keys, so that cursors walk in order.
+// The queue file has six buckets (see boltfile): these, and three for writes of a network (outbox.go), which are created on first
+// use. Uids are big-endian keys, so that cursors walk in order.
 var (
 	taskBucket  = []byte("tasks")   // uid → record
 	batchBucket = []byte("batches") // uid → batch record
@@ -227,7 +227,7 @@ func (q *Queue) endTxn(tx *txn, do func(apply func() error) error) error {
 	return nil
 }
 
-// writable returns what keeps the file from being written. writing is held.
+// writable returns the reason why the file cannot be written, or nil. writing is held.
 func (q *Queue) writable() error {
 	if q.unsure {
 		if err := q.revert(); err != nil {
@@ -313,8 +313,8 @@ func (q *Queue) unread(replace func() error, show func()) error {
 	}
 }
 
-// read calls f with the roster locked for reading and a transaction of the same state. Then it unlocks the roster and
-// calls g, which may be slow.
+// read calls f with the roster locked for reading and a transaction of the same state. Then it unlocks the roster and calls g, which
+// may be slow.
 func (q *Queue) read(f func(*roster, *boltfile.Tx) error, g func(*boltfile.Tx) error) error {
 	return boltfile.Guard(q.file, func() error {
 		tx, err := q.readRoster(f)
@@ -405,7 +405,7 @@ func (tx *txn) setName(id nameID, uid string) error {
 	return boltfile.Put(tx.tx.Bucket(nameBucket), key(uint32(id)), []byte(uid))
 }
 
-// setNames makes the record's names those of uids, the first its own when own is set.
+// setNames sets the names of the record to those of uids. If own is set, it comes first.
 func (tx *txn) setNames(r *record, own string, others []string) error {
 	r.names, r.hasIndex = nil, own != ""
 	uids := others

@@ -26,8 +26,7 @@ type (
 	storedDeletion struct {
 		IDs    *DeleteDocuments `json:"ids,omitempty"`
 		Filter *DeleteByFilter  `json:"filter,omitempty"`
-		// Expired is set beside IDs, which are empty: an older version of svc, which does not know Expired, deletes
-		// nothing.
+		// Expired is stored with an empty IDs, so that an older version of svc, which does not know Expired, deletes nothing.
 		Expired *DeleteExpired `json:"expired,omitempty"`
 	}
 )
@@ -156,8 +155,7 @@ func decodeNothing[C Content]([]byte) (Content, error) {
 	return c, nil
 }
 
-// decodeInto decodes JSON into a content. It copies b first: sonic may keep references, and b may be mapped
-// memory.
+// decodeInto decodes JSON into a content. It copies b first, because sonic may keep references and b may be mapped memory.
 func decodeInto[C Content](b []byte) (Content, error) {
 	var c C
 	if err := sonic.Unmarshal(bytes.Clone(b), &c); err != nil {

@@ -10,8 +10,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// Task is one stored task. MarshalJSON gives the object of the API.
-// Tasks that the queue hands out are the caller's own.
+// Task is one stored task. MarshalJSON returns the object of the API. Tasks that the queue returns belong to the caller.
 type Task struct {
 	UID            uint32
 	BatchUID       *uint32

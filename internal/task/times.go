@@ -53,8 +53,8 @@ func appendDuration(b []byte, started, finished time.Time) []byte {
 	return append(b, '"')
 }
 
-// ParseBefore reads a date of a filter that wants what happened before it: RFC 3339 with an offset, or a day in UTC, which
-// means its first moment. The error has the code that belongs to the parameter. No date that was read is the zero time.
+// ParseBefore parses a date for a filter on what happened before it: RFC 3339 with an offset, or a day in UTC, which stands for its
+// first moment. code is the error code of the parameter. A parsed date is never the zero time.
 func ParseBefore(text string, code apierr.Code) (time.Time, error) { return parseDate(text, 0, code) }
 
 // ParseAfter reads a date of a filter that wants what happened after it. Of a day, nothing is after it but the next one.
@@ -62,7 +62,8 @@ func ParseAfter(text string, code apierr.Code) (time.Time, error) {
 	return parseDate(text, 24*time.Hour, code)
 }
 
-// rfc3339 is stricter than time.Parse, which takes hours of one digit, a comma before the fraction, and offsets of 24 hours and more.
+// rfc3339 is stricter than time.Parse, which accepts hours with one digit, a comma before the fraction, and offsets of 24 hours and
+// more.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
 // parseDate reads a date; of a day it gives the moment that is shift after its midnight.

@@ -16,9 +16,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// Each calls task for every stored task in uid order, with its content, and then batch for every stored batch, all of one
-// state. Running batches are not included, and their tasks are enqueued. Pages that change meanwhile are not reused, so
-// the queue file grows while Each runs.
+// Each calls task for every stored task in uid order, with its content, and then batch for every stored batch, all from one state. It
+// omits running batches, and shows their tasks as enqueued. Pages that change meanwhile are not reused, so the queue file grows while
+// Each runs.
 func (q *Queue) Each(task func(*Task) error, batch func(*Batch) error) error {
 	var names *names
 	return q.read(func(ro *roster, _ *boltfile.Tx) error {
@@ -259,7 +259,7 @@ func uidOr(uid *uint32) uint32 {
 // MarshalJSON gives the statistics of the API.
 func (s *Stats) MarshalJSON() ([]byte, error) { return s.appendJSON(nil), nil }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Statuses and types that are not known here are left out.
+// UnmarshalJSON reads the output of MarshalJSON. It ignores unknown statuses and types.
 func (s *Stats) UnmarshalJSON(b []byte) error {
 	var in struct {
 		Total    int               `json:"totalNbTasks"`

@@ -30,7 +30,7 @@ var counters = map[string]bool{
 
 var null = json.RawMessage("null")
 
-// add merges the details of one more task. Keys keep the order in which they first appear.
+// add merges the details of one more task. Keys keep the order of their first occurrence.
 func (u *union) add(k Kind, details json.RawMessage) {
 	if len(details) == 0 {
 		return
@@ -131,7 +131,7 @@ func joinArrays(a, b json.RawMessage) json.RawMessage {
 	return append(joined, b[1:]...)
 }
 
-// mergeObjects lays the fields of b over those of a; null replaces.
+// mergeObjects merges the fields of b into those of a. null replaces a value.
 func mergeObjects(a, b json.RawMessage) json.RawMessage {
 	if a[0] != '{' || b[0] != '{' {
 		return b

@@ -27,8 +27,7 @@ type watches struct {
 	ofBatches atomic.Int64 // watches of batches
 }
 
-// progressPause is how long changes of a batch's progress are gathered before watches are notified: they may come with
-// every document.
+// progressPause is how long svc collects changes of a batch's progress before it notifies watches. Every document may cause a change.
 const progressPause = 100 * time.Millisecond
 
 // How much of what has changed is read in one go.
@@ -129,8 +128,8 @@ func (w *Watch) giveBack(rest *roaring.Bitmap) {
 	w.note(rest)
 }
 
-// ChangedTasks returns some of the tasks of a watch that have changed and that the filter selects, as they are now, in uid
-// order. When there are more, w.Changed receives at once. Of the filter, order and page do not count.
+// ChangedTasks returns changed tasks of a watch that the filter selects, in their current state and in uid order. If there are more,
+// w.Changed receives at once. The order and page of the filter are ignored.
 func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
 	rest := roaring.New()
 	var names *names
