@@ -43,7 +43,7 @@ func (p *phrase) chain(word string, part func() (condition, error)) (condition, 
 	return c, nil
 }
 
-// atom reads a comparison, or a bare value: a bare variable may be missing.
+// atom reads a comparison, or a bare value. A bare variable may be missing.
 func (p *phrase) atom() (condition, error) {
 	left, err := p.value()
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *phrase) atom() (condition, error) {
 	return comparison{sign, left, right}, nil
 }
 
-// holds is the one place where a variable may be missing: then it is false.
+// holds is the only place where a variable may be missing. Then it is false.
 func (b bare) holds(r *renderer) (bool, error) {
 	v, ok := b.value.(path)
 	if !ok {

@@ -169,7 +169,7 @@ type path struct {
 	keys []expression
 }
 
-// maxNesting bounds how deep expressions and blocks stand in each other.
+// maxNesting is the maximum nesting depth of expressions and blocks.
 const maxNesting = 100
 
 // value reads a literal, or the path of a variable.

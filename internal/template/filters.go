@@ -25,7 +25,7 @@ func (f filter) arity() string {
 	return fmt.Sprintf("%d to %d arguments", f.least, f.most)
 }
 
-// ofText makes a filter of a function of the value's text, which makes at most grows bytes for each byte of it.
+// ofText makes a filter from a function of the value's text, which produces at most grows bytes for each byte of it.
 func ofText(grows int, f func(s string) string) filter {
 	return filter{run: func(r *renderer, v value, _ []value) (value, error) {
 		s := r.text(v)

@@ -128,7 +128,7 @@ func compact(r *renderer, v value, args []value) (value, error) {
 	return array(slices.DeleteFunc(list, func(item value) bool { return of(item).kind == kindNil })), err
 }
 
-// where keeps the objects whose member has a value, or with one argument, is true.
+// where selects the objects whose member has a value, or with one argument, is true.
 func where(r *renderer, v value, args []value) (value, error) {
 	list, err := r.items(v)
 	of := r.by(args)

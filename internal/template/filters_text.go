@@ -145,7 +145,7 @@ func after(s string, n int64) string {
 	return ""
 }
 
-// ending reads the arguments of the filters that truncate: how much is left, and what stands at the end.
+// ending reads the arguments of the filters that truncate: the remaining length, and the text at the end.
 func (r *renderer) ending(args []value, usual int64) (most int64, mark string, err error) {
 	most, mark = usual, "..."
 	if len(args) > 0 {

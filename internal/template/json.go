@@ -37,7 +37,7 @@ func ParseJSON(w Work, raw json.RawMessage) (*JSON, error) {
 	return j, nil
 }
 
-// read takes a value apart into the strings, which are templates, and the text around them.
+// read splits a value into the strings, which are templates, and the text around them.
 func (j *JSON) read(m *meter, raw []byte) error {
 	bytes := nodeBytes
 	if raw[0] == '"' {
@@ -110,7 +110,7 @@ func (j *JSON) Render(w Work, variables ...Variable) ([]byte, error) {
 	return j.render(newMeter(w, size), globals)
 }
 
-// render renders all strings within the bounds of one rendering.
+// render renders all strings within the limits of one rendering.
 func (j *JSON) render(m *meter, globals *object) ([]byte, error) {
 	var out []byte
 	for _, p := range j.parts {

@@ -240,7 +240,7 @@ func (n *loop) render(r *renderer) error {
 	return nil
 }
 
-// progress is what forloop or tablerowloop holds. It is one object, which changes in each round.
+// progress is the content of forloop or tablerowloop. It is one object, which changes in each round.
 type progress struct{ *object }
 
 var (

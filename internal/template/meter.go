@@ -28,14 +28,14 @@ const (
 	holdBytes  = 16 << 10 // that the account is asked for at once, at least
 )
 
-// Bytes of what parsing makes, about; a test measures the dearest templates.
+// Approximate bytes that parsing allocates. A test measures the most expensive templates.
 const (
 	pieceBytes = 100 // with what finding it makes
 	nodeBytes  = 220 // of an output or tag without its tokens
 	tokenBytes = 170
 )
 
-// Bytes of what values are made of. A test compares them with the types.
+// Bytes of the parts of values. A test compares them with the types.
 const (
 	valueBytes  = 96
 	memberBytes = 112

@@ -28,7 +28,7 @@ var (
 	commentTag = regexp.MustCompile(`^comment\b`)
 )
 
-// split cuts a template into pieces. Comments are left out; what stands between raw and endraw is text.
+// split splits a template into pieces. It omits comments. The text between raw and endraw is not parsed.
 func split(m *meter, source string) []piece {
 	s := splitter{meter: m, rest: source, line: 1}
 	s.doubles, s.singles = len(source)-strings.LastIndexByte(source, '"'), len(source)-strings.LastIndexByte(source, '\'')
@@ -109,7 +109,7 @@ func (s *splitter) trimLeft() bool {
 	return trim
 }
 
-// addText adds a text, without the white space that the tags beside it trim.
+// addText adds a text, without the white space that the adjacent tags trim.
 func (s *splitter) addText(text string, left, right bool) {
 	const blanks = " \t\r\n\f\v"
 	if left {
@@ -123,7 +123,7 @@ func (s *splitter) addText(text string, left, right bool) {
 	}
 }
 
-// comment skips to the end of a comment; there may be comments in it.
+// comment skips to the end of a comment, which may contain comments.
 func (s *splitter) comment(line int) {
 	for depth := 1; depth > 0 && s.make(pieceBytes) == nil; {
 		at := comment.FindStringSubmatchIndex(s.rest)
@@ -155,8 +155,8 @@ func opening(s string) int {
 	}
 }
 
-// closing returns the length of the output or tag that the rest opens with, or −1. Its end may stand in a quoted text. A quote that is
-// the last of its kind is an apostrophe.
+// closing returns the length of the output or tag at the start of the rest, or −1. A quoted text does not end it. The last quote of
+// its kind is an apostrophe.
 func (s *splitter) closing() int {
 	end := "}}"
 	if s.rest[1] == '%' {

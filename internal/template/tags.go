@@ -295,7 +295,7 @@ func (c among) holds(r *renderer) (bool, error) {
 	return false, r.err
 }
 
-// readCase reads case as a choice among branches. Only white space may stand before the first when.
+// readCase reads case as a choice among branches. Only white space is allowed before the first when.
 func readCase(p *parser, in *phrase, _ int) (node, error) {
 	v, err := in.value()
 	if err == nil {

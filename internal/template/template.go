@@ -11,10 +11,10 @@ import (
 // Default is the template of an embedder that has none: the searchable fields of the document.
 const Default = "{% for field in fields %}{% if field.is_searchable and field.value != nil %}{{ field.name }}: {{ field.value }}\n{% endif %}{% endfor %}"
 
-// DefaultMaxBytes is the length at which texts are cut unless something else is said.
+// DefaultMaxBytes is the length at which texts are truncated by default.
 const DefaultMaxBytes = 400
 
-// Template is a parsed template. It may be used from several goroutines.
+// Template is a parsed template. It is safe for concurrent use.
 type Template struct {
 	body      []node
 	isDefault bool
@@ -25,14 +25,14 @@ type Template struct {
 // memory.
 const MaxSource = 64 << 10
 
-// ParseError says what is wrong with a template, and in which line.
+// ParseError describes what is wrong with a template, and in which line.
 type ParseError struct{ reason string }
 
 func (e *ParseError) Error() string { return e.reason }
 
 var errLong = &ParseError{fmt.Sprintf("it is longer than %d bytes", MaxSource)}
 
-// Parse reads a template. The error is a *ParseError, or what ended w. What the account is charged stays charged.
+// Parse reads a template. The error is a *ParseError, or the error that ended w. Bytes charged to the account stay charged.
 func Parse(w Work, source string) (*Template, error) {
 	if len(source) > MaxSource {
 		return nil, errLong
@@ -109,7 +109,7 @@ type RenderError struct {
 
 func (e *RenderError) Error() string { return e.Reason }
 
-// readDocument gives a document's fields as an object. Its vectors are no part of it.
+// readDocument returns a document's fields as an object, without its vectors.
 func readDocument(m *meter, doc []byte) (*object, error) {
 	o, err := m.readObject(doc, "_vectors")
 	switch {

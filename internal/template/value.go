@@ -83,7 +83,7 @@ func (o *object) at(m *meter, i int) value {
 	return *v
 }
 
-// set sets a member. It does not charge for one that is new: objects are made of what a template or a document names.
+// set sets a member. It does not charge for a new one, because the names of an object come from a template or a document.
 func (o *object) set(name string, v value) {
 	if i := o.find(name); i >= 0 {
 		o.members[i].value = v
@@ -255,7 +255,7 @@ func (m *meter) append(dst []byte, v value, most int) []byte {
 // over reports whether a text has more bytes than most (0: never).
 func over(dst []byte, most int) bool { return most > 0 && len(dst) > most }
 
-// upTo returns what of a text makes dst a byte longer than most, if it is longer.
+// upTo returns the part of a text that makes dst one byte longer than most, if the text is longer.
 func upTo(s string, dst []byte, most int) string {
 	if most > 0 {
 		s = s[:min(len(s), max(most+1-len(dst), 0))]
@@ -411,7 +411,7 @@ func (m *meter) numeric(v value) (value, bool) {
 	return value{}, false
 }
 
-// numeral reports whether a text may be a number, and counts what reading it makes.
+// numeral reports whether a text may be a number, and counts the memory for reading it.
 func (m *meter) numeral(s string) bool {
 	const longest = 1 << 10
 	if s == "" || len(s) > longest || s[0] != '-' && s[0] != '+' && s[0] != '.' && !digit(s[0]) {
@@ -420,7 +420,7 @@ func (m *meter) numeral(s string) bool {
 	return m.make(2*(len(s)+64)) == nil // errors of strconv have copies of the text
 }
 
-// empty reports whether v is what the literal empty, or with blank set the literal blank, stands for.
+// empty reports whether v equals the literal empty, or with blank set the literal blank.
 func (v value) empty(blank bool) bool {
 	switch v.kind {
 	case kindNil, kindEmpty, kindBlank:
