@@ -10,7 +10,7 @@ import (
 // with it and words that do not are found. Its form is the one without it.
 type article string
 
-// The articles of Arabic and Hebrew, folded, with how many letters a word has behind them at least.
+// The articles of Arabic and Hebrew, normalised, with the minimum number of letters that follow in a word.
 const (
 	arabicArticle, arabicRest = "ال", 2
 	hebrewArticle, hebrewRest = "ה", 3
@@ -39,7 +39,7 @@ func articleOf(form, raw []byte, g group) article {
 // mayHaveArticle reports whether words of a group are written with their article.
 func (g group) mayHaveArticle() bool { return g.language == ara || g.language == heb }
 
-// BeginsWithArticle reports whether a form, or what begins with it, may be one with an article.
+// BeginsWithArticle reports whether a form, or a longer form that begins with it, may have an article.
 func BeginsWithArticle(form string, prefix bool) bool {
 	for _, a := range []string{arabicArticle, hebrewArticle} {
 		if strings.HasPrefix(form, a) || prefix && strings.HasPrefix(a, form) {
@@ -52,7 +52,7 @@ func BeginsWithArticle(form string, prefix bool) bool {
 // appendWhole appends the form with the article of a word that has one.
 func (a article) appendWhole(dst, form []byte) []byte { return append(append(dst, a...), form...) }
 
-// whole returns the form with the article of a word whose form has none; "" for others.
+// whole returns the form with the article, given the form of a word without it. It returns "" if the word has no article.
 func (a article) whole(form string) string {
 	if a == "" {
 		return ""

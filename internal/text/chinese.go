@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// logTotal is the logarithm of the sum of all frequencies in the Chinese dictionary as it was made.
+// logTotal is the logarithm of the sum of all frequencies in the published Chinese dictionary.
 var logTotal = math.Log(60101964)
 
 // logFrequency returns the logarithm of a word's frequency. A listed word with frequency 0 counts as seen once.
@@ -191,8 +191,8 @@ func (run *chineseRun) measure(s []byte, start, end int, simplify bool) {
 	}
 }
 
-// choose looks for words of the dictionary from character i on, in a text with its characters at some offsets, and keeps the one that
-// begins the most probable cut. choice is 0 as long as no word was found.
+// choose looks for words of the dictionary from character i on and keeps the one that begins the most probable segmentation. offsets
+// has the offsets of the characters. choice is 0 as long as no word was found.
 func (run *chineseRun) choose(i int, s []byte, offsets []int) {
 	at := chineseWords().start
 	for j := i; j < len(offsets)-1 && advance(&at, s[offsets[j]:offsets[j+1]]); j++ {

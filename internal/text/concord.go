@@ -14,11 +14,12 @@ const concordRevision = 2
 type Concorder interface {
 	// Word is the next word, by its folded form, or the entry of a stop word, which is valid during the call.
 	Word(form []byte)
-	// Mark says that the text can be cut from a byte on by itself, and how: no token begins before that byte and ends behind it.
+	// Mark says that the text from a byte on can be segmented separately, and how. No token begins before that byte and ends after
+	// it.
 	Mark(at int, r Resume)
 }
 
-// markApart is how many bytes are between marks at least. (A variable, so that tests can lower it.)
+// markApart is the minimum number of bytes between marks. (A variable, so that tests can lower it.)
 var markApart = 1 << 10
 
 // Resume is how a text is cut from a place in it on: the script of the run of text there, and its language.
@@ -220,7 +221,7 @@ func (w *concording) plain(s []byte, start, end int, g group) int {
 	return i + size
 }
 
-// separator hands over one that may be a stop word, which is a word to the index.
+// separator emits a separator that may be a stop word, because the index treats a stop word as a word.
 func (w *concording) separator(raw []byte, kind Kind, g group) {
 	var form []byte
 	if w.a.isStopWord(w.sc, raw) {

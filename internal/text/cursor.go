@@ -167,12 +167,12 @@ func (a *Analyzer) Lacks(s []byte, l Locales, b *Beginnings, wanted func(form []
 	if a.candidate(s, 0, n, b, wanted) < n-1 {
 		return false
 	}
-	// Behind the last byte nothing is: it is a word of one letter, or none begins there.
+	// Nothing follows the last byte: it is a word of one letter, or no word begins there.
 	const nothing = ' '
 	return b.pairs[s[n-1]][0]>>nothing&1 == 0 || n > 1 && !a.mayBegin(s, n-1)
 }
 
-// mayBegin reports whether a word may begin at s[i], which has something before it.
+// mayBegin reports whether a word may begin at s[i]. i is not 0.
 func (a *Analyzer) mayBegin(s []byte, i int) bool {
 	if class := a.class[s[i]]; class == classSoft || class == classHard {
 		return false

@@ -13,7 +13,7 @@ import (
 //go:embed dictionaries/profiles.txt
 var profilesFile string
 
-// A profile is what tells one language from others of its script: its letters beyond a to z and its most frequent trigrams.
+// A profile distinguishes a language from others of its script: by its letters beyond a to z and its most frequent trigrams.
 type profile struct {
 	code     string // ISO 639-3
 	without  string // letters of a to z that it lacks
@@ -107,7 +107,7 @@ func guess(list []profile, text []byte, allowed func(code string) bool) int {
 	return best
 }
 
-// countLetters counts the characters of the lower-cased text that are no stop characters.
+// countLetters counts the characters of the lower-cased text, without stop characters.
 func countLetters(text []byte) (map[rune]int, int) {
 	letters, n := make(map[rune]int), 0
 	eachLower(text, func(r rune) {
@@ -175,7 +175,7 @@ func rankTrigrams(text []byte) map[trigram]int {
 	return counts
 }
 
-// trigramScore says how near the ranks are to those of the profile: 1 if they are the same.
+// trigramScore returns how close the ranks are to those of the profile: 1 if they are equal.
 func (p *profile) trigramScore(ranks map[trigram]int) float64 {
 	n := len(ranks)
 	if n == 0 {

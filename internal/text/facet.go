@@ -34,7 +34,7 @@ func FacetPart(dst []byte, s []byte) []byte {
 		dst = lowerFrom(dst, from)
 	}
 	if sigma {
-		// A capital sigma at the end of a word is a final one, which takes the context to tell.
+		// A capital sigma at the end of a word becomes a final sigma, which depends on the context.
 		dst = append(dst[:start], cases.Lower(xlanguage.Und).Bytes(dst[start:])...)
 	}
 	return dst

@@ -23,8 +23,8 @@ var germanFile []byte
 // germanReplacement is the list to use instead; nil: the published one.
 var germanReplacement atomic.Pointer[string]
 
-// UseGermanWords replaces the list of the parts of German compounds by another one: a word a line, lines with # are comments. It is
-// called before the first text is looked at, or not at all: it is compiled when the first German text comes.
+// UseGermanWords replaces the list of the parts of German compounds by another one with a word per line. Lines with # are comments.
+// Call it before any text is analysed: the list is compiled when the first German text arrives.
 func UseGermanWords(list string) { germanReplacement.Store(&list) }
 
 // GermanWords returns the published list, with the notice of its licence.
@@ -42,7 +42,7 @@ const germanLeftOut = "baseball basketball glatteis üppigkeit"
 
 var germanWords = sync.OnceValue(openGermanWords)
 
-// openGermanWords opens the automaton in the program, or makes that of the replacement.
+// openGermanWords opens the automaton in the program, or builds that of the replacement.
 func openGermanWords() *wordList {
 	if own := germanReplacement.Load(); own != nil {
 		return compileWords(GermanParts(*own))
@@ -50,10 +50,9 @@ func openGermanWords() *wordList {
 	return openWords(germanFile)
 }
 
-// GermanParts returns the words that compounds are cut into with a list as UseGermanWords takes, sorted: those of the list and those
-// added, with and without the s that joins what ends in -ung and -keit to the next part, with ß
-// and with ss, in lower case and with a capital.
-// dictionaries/compile.go makes the automaton of the published list with it.
+// GermanParts returns, sorted, the words that segment compounds with a list in the format of UseGermanWords. These are the words of
+// the list and the added ones, with and without the s that joins words in -ung and -keit to the next part, with ß and with ss, in
+// lower case and capitalised. dictionaries/compile.go uses it to make the automaton of the published list.
 func GermanParts(list string) []string {
 	var words []string
 	add := func(w string) {

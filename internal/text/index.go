@@ -8,7 +8,7 @@ const (
 	farApart    = 8     // distance over a hard separator, and between the values of a field
 )
 
-// Positions is the running position of one field in one document; the zero value starts a document.
+// Positions is the current position in one field of one document. The zero value starts a document.
 type Positions struct {
 	base    int // of the current visit
 	last    int // of the last word indexed in this visit; base when there is none
@@ -27,7 +27,7 @@ func (p *Positions) Visit() {
 	p.visited = true
 }
 
-// Words returns how many words were indexed so far, stop words not counted.
+// Words returns how many words have been indexed so far, without stop words.
 func (p *Positions) Words() int { return p.words }
 
 // Used returns the pipelines that the values went through so far.
@@ -60,11 +60,11 @@ func (c *counter) word() bool {
 // stopMark is the first byte of the entries of stop words. No word begins with it, so no prefix and no typo leads to a stop word.
 const stopMark = 0
 
-// StopEntry returns what a stop word is indexed as. Stop words have entries of their own: they are found in phrases and by queries that
-// have no other words.
+// StopEntry returns the entry of a stop word in the index. Stop words have separate entries: only phrases, and queries that have no
+// other words, use them.
 func StopEntry(form string) string { return "\x00" + form }
 
-// FormOf returns the form of an entry, that of a stop word or of any other.
+// FormOf returns the form of an entry, including that of a stop word.
 func FormOf(entry string) string {
 	if IsStopEntry(entry) {
 		return entry[1:]
@@ -75,8 +75,9 @@ func FormOf(entry string) string {
 // IsStopEntry reports whether an entry is a stop word's.
 func IsStopEntry[T ~string | ~[]byte](entry T) bool { return len(entry) > 0 && entry[0] == stopMark }
 
-// Index calls emit for every word of one value of a field with its position, with their entries for stop words, and also with the entry of
-// its spelling if that is not its form, and moves p on. word is valid during the call only. ASCII text allocates nothing.
+// Index calls emit for every word of one value of a field with its position. For a stop word it emits its entry. If the spelling of a
+// word differs from its form, it also emits the entry of the spelling. Index advances p. word is valid during the call only. ASCII
+// text allocates nothing.
 func (a *Analyzer) Index(p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
 	p.visited = true
 	if p.base > maxPosition || len(s) == 0 {
@@ -132,7 +133,7 @@ type indexing struct {
 	emit func(word []byte, position uint16)
 }
 
-// takeBoth is take of a word that may have an article, whose other form it takes, too.
+// takeBoth is take for a word that may have an article. It also takes the form with the article.
 func (x *indexing) takeBoth(kind Kind, form []byte, with article) bool {
 	if !x.take(kind, form) {
 		return false

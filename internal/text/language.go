@@ -1,9 +1,9 @@
 package text
 
-// Locales is the list of languages allowed for a text; nil means any, empty and not nil an empty list.
+// Locales is the list of languages allowed for a text. nil means any, and an empty list means none.
 type Locales []string
 
-// language is a language as far as the analysis tells them apart.
+// language is a language that the analysis distinguishes.
 type language uint8
 
 const (
@@ -59,12 +59,12 @@ func (l Locales) allowCode(three string) bool {
 	return false
 }
 
-// languageOf chooses the language of a group. It matters only where a script has several segmenters or foldings.
+// languageOf chooses the language of a group. It matters only if a script has several segmenters or normalisations.
 func languageOf(sc script, group []byte, l Locales) language {
 	switch sc {
 	case latin, cj:
 	case arabic:
-		// A query is too short to guess by: its words tell which of them may have an article.
+		// A query is too short for a guess. The letters of its words decide which of them may have an article.
 		if !l.allow(ara) && (l.allowCode("pes") || l.allowCode("urd")) {
 			return otherLanguage
 		}
@@ -111,7 +111,7 @@ func guessed(sc script, l Locales) bool {
 	return false
 }
 
-// chineseOrJapanese tells by the share of kana: Japanese is rarely written without.
+// chineseOrJapanese decides by the share of kana, because Japanese is rarely written without them.
 func chineseOrJapanese(group []byte) language {
 	kana, ideographs := 0, 0
 	for _, r := range string(group) {

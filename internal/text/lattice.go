@@ -37,8 +37,8 @@ type arrival struct {
 	from  int32
 }
 
-// Long words cost more, so that compounds are cut, as Kuromoji's search mode has it: ideographs alone beyond two
-// characters, others beyond seven.
+// Long words cost more, so that compounds are split as in Kuromoji's search mode: words of ideographs alone if they have more than
+// two characters, others if they have more than seven.
 const (
 	ideographsFree, ideographsPenalty = 2, 3000
 	othersFree, othersPenalty         = 7, 1700

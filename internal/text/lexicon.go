@@ -47,7 +47,7 @@ type lexiconEntry struct {
 
 type lexiconContext struct{ left, right uint16 }
 
-// lexiconCategory says what may be an unknown word that starts with a character of the category.
+// lexiconCategory describes the unknown words that may start with a character of the category.
 type lexiconCategory struct {
 	always  bool // even where there are known words
 	group   bool // the run of characters of the category, also without its last, not just the one character

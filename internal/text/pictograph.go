@@ -2,7 +2,8 @@ package text
 
 import "unicode/utf8"
 
-// maxPictograph is how many bytes of a sequence of pictographs are taken for one. The flags of parts of a country have 28.
+// maxPictograph is the maximum number of bytes of a sequence of pictographs that is one word. The flags of parts of a country have
+// 28.
 const maxPictograph = 64
 
 // isPictograph reports whether a character is always a word of its own: an emoji or another picture, or a sign for a word, such as №

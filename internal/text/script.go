@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// script is a writing system as far as the analysis tells them apart.
+// script is a writing system that the analysis distinguishes.
 type script uint8
 
 const (
@@ -81,7 +81,7 @@ func scriptRangeOf(r rune) scriptRange {
 	return gap
 }
 
-// maxMovedDigits is how many digits before another script are looked at.
+// maxMovedDigits is the maximum number of digits before another script that move to it.
 const maxMovedDigits = 32
 
 // withoutNumber returns the end of a group, s[:n] by its script, without trailing digits that belong to the letters after them:

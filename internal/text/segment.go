@@ -10,7 +10,7 @@ import (
 // A segmenter cuts s[start:end], which has no separator in it, into words. It returns false when yield does.
 type segmenter func(s []byte, start, end int, g group, yield func(piece) bool) bool
 
-// segmenterFor returns the segmenter of a group; nil where a piece is a word as it stands.
+// segmenterFor returns the segmenter of a group, or nil if each piece is a whole word.
 func segmenterFor(g group) segmenter {
 	switch g.script {
 	case cj:
@@ -62,7 +62,8 @@ func segmentJapanese(s []byte, start, end int, g group, yield func(piece) bool) 
 	return japaneseLexicon().segment(s, start, end, g, yield)
 }
 
-// segmentKorean cuts what has a Korean syllable. What else counts as the script, full-width Latin letters for instance, stays whole.
+// segmentKorean segments text with a Korean syllable. Other text that counts as the script, such as full-width Latin letters, stays
+// whole.
 func segmentKorean(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	syllable, jamo := false, false
 	for _, r := range string(s[start:end]) {
@@ -127,7 +128,7 @@ func segmentLongest(words *wordList, s []byte, start, end int, g group, yield fu
 	return true
 }
 
-// segmentGerman takes the longest part of a compound at each place. What stands between parts stays together.
+// segmentGerman finds the longest part of a compound at each position. Text between parts is not split.
 func segmentGerman(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	words := germanWords()
 	pending := start

@@ -56,7 +56,7 @@ type pattern struct {
 	any  bool // in capitals or not: text has none
 }
 
-// begins returns how many bytes of s the pattern takes, 0 if s does not begin with it.
+// begins returns how many bytes of s the pattern matches, or 0 if s does not begin with it.
 func (q *pattern) begins(s []byte) int {
 	if !q.any {
 		if bytes.HasPrefix(s, q.text) {
@@ -88,8 +88,8 @@ type patterns struct {
 	longest          int                 // bytes of the longest of all
 }
 
-// newPatterns prepares the separators and the dictionary of an index. The longest pattern that begins with a
-// rune comes first.
+// newPatterns prepares the separators and the dictionary of an index. Among patterns that begin with the same rune, the longest comes
+// first.
 func newPatterns(c Config) patterns {
 	p := patterns{single: separatorSet, longestSeparator: 1, longest: maxPictograph, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
 	if len(c.Separators)+len(c.NonSeparators) > 0 {
@@ -133,8 +133,8 @@ func newPatterns(c Config) patterns {
 	return p
 }
 
-// addPattern adds a string to look for. It is a separator if its decomposition is one: a letter
-// with an accent that the settings make a separator cuts, but stays a word.
+// addPattern adds a string to look for. It is a separator if its decomposition is one. If the settings make a letter with an accent a
+// separator, it splits words, but remains a word.
 func (p *patterns) addPattern(s string) {
 	kind, _ := p.separator(appendBase(nil, []byte(s)))
 	r, _ := utf8.DecodeRuneInString(s)
@@ -143,7 +143,7 @@ func (p *patterns) addPattern(s string) {
 	p.firsts.add(r)
 }
 
-// addEntry adds an entry of the dictionary, which stands for itself in capitals, too.
+// addEntry adds an entry of the dictionary, which matches capitals, too.
 func (p *patterns) addEntry(s string) {
 	lower := strings.Map(unicode.ToLower, s)
 	kind, _ := p.separator(appendBase(nil, []byte(lower)))

@@ -16,8 +16,8 @@
 // Persian letters, katakana and hiragana, and traditional, Japanese and simplified ideographs have one form.
 //
 // Segments contain words of older programs. A change to the words of a text, their forms or their positions must raise the versions
-// of the affected pipelines (version.go), so that svc indexes these segments again. TestVersions fails until it does. Keep the
-// older behaviour behind Analyzer.versions if that is cheap: queries on segments that are not indexed again yet need it.
+// of the affected pipelines (version.go), so that svc reanalyses these segments. TestVersions fails until it does. Keep the older
+// behaviour behind Analyzer.versions if that is cheap: queries on segments that are not reanalysed yet need it.
 package text
 
 import (

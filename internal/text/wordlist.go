@@ -46,8 +46,8 @@ var (
 	})
 )
 
-// wordList is an automaton of words, each with a number: its frequency in Chinese, its first entry in a lexicon. The words of
-// the program are read where they lie in it, which takes neither time at the start nor memory of the heap.
+// wordList is an automaton of words, each with a number: its frequency in Chinese, its first entry in a lexicon. The word lists of
+// the program are read in place, which takes neither time at the start nor heap memory.
 type wordList struct {
 	words fst.FST
 	start fst.Cursor // before the words; it is copied
