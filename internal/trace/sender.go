@@ -52,7 +52,7 @@ func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	// ExportTraceServiceRequest, whose package brings gRPC along, has the same fields.
+	// ExportTraceServiceRequest has the same fields, but its package depends on gRPC.
 	plain, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err == nil {
 		err = s.send(ctx, plain)
@@ -96,7 +96,7 @@ func (s *sender) send(ctx context.Context, plain []byte) error {
 	}
 }
 
-// once makes one request. after is how long to wait at least before the next one; below 0, there is no use in one.
+// once sends one request. after is the minimum time before the next one. If it is negative, a retry is useless.
 func (s *sender) once(ctx context.Context, body []byte) (after time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {

@@ -92,7 +92,7 @@ func endpoint(text string) (string, error) {
 	return u.String(), nil
 }
 
-// Close sends the spans that wait, for as long as the collector takes them quickly.
+// Close sends the waiting spans, as long as the collector accepts them quickly.
 func (t *Tracer) Close() error {
 	if t == nil {
 		return nil
