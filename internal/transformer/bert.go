@@ -91,7 +91,7 @@ func loadBERTLayer(t *tensors, name string, c *config) (l bertLayer, err error) 
 	return l, err
 }
 
-// encode runs the layers: attention over all tokens, then two linear layers, each with what came in added.
+// encode runs the layers: attention over all tokens, then two linear layers. The input of each is added to its output.
 func (b *bert) encode(ctx context.Context, ids []int, threads int) ([]float32, error) {
 	x := make([]float32, len(ids)*b.width)
 	for i, id := range ids {

@@ -16,7 +16,7 @@ type linear struct {
 	bias    []float32 // nil for none
 }
 
-// loadLinear reads a layer, with its bias where there is one, or where it must have one.
+// loadLinear reads a layer. It reads its bias if there is one, or if it must have one.
 func loadLinear(t *tensors, name string, in, out int, bias bool) (l linear, err error) {
 	l = linear{in: in, out: out}
 	if l.weight, err = t.read(name+".weight", out, in); err != nil {
@@ -76,7 +76,7 @@ type layerNorm struct {
 	epsilon      float64
 }
 
-// loadNorm reads a normalisation, with the bias where there is one or must be one.
+// loadNorm reads a normalisation. It reads the bias if there is one, or if there must be one.
 func loadNorm(t *tensors, name string, width int, bias bool, epsilon float64) (n layerNorm, err error) {
 	n.epsilon = epsilon
 	weight, offset := name+".weight", name+".bias"
@@ -141,7 +141,7 @@ func attention(q, k, v []float32, width, heads, window, threads int) []float32 {
 	out := make([]float32, len(q))
 	scale := 1 / sqrt(float32(size))
 	run(threads, heads, func(h int) {
-		// The keys of a head lie together, so that a kernel scores a query against all of them; values by column.
+		// The keys of a head are contiguous, so that a kernel scores a query against all of them. Values are stored by column.
 		keys, values := make([]float32, tokens*size), make([]float32, tokens*size)
 		for t := range tokens {
 			at := t*width + h*size

@@ -63,7 +63,7 @@ type encoder interface {
 	encode(ctx context.Context, ids []int, threads int) ([]float32, error)
 }
 
-// Model is a loaded model. It may be used from several goroutines.
+// Model is a loaded model. It is safe for concurrent use.
 type Model struct {
 	encoder   encoder
 	tokenizer *tokenizer
@@ -72,7 +72,7 @@ type Model struct {
 	pooling   string
 }
 
-// Files lists what a model's directory holds; the last ones may be missing.
+// Files lists the files in a model's directory. The last ones may be missing.
 var (
 	Files         = []string{"config.json", "tokenizer.json", "model.safetensors"}
 	OptionalFiles = []string{"1_Pooling/config.json"}
@@ -135,7 +135,7 @@ func readJSON(name string, dst any) error {
 	return nil
 }
 
-// The largest numbers that a configuration may have: far beyond what there is, they keep a damaged file from filling the memory.
+// The maximum numbers of a configuration. They are far above those of real models, and keep a damaged file from filling the memory.
 const (
 	maxWidth  = 1 << 16
 	maxLayers = 1 << 10

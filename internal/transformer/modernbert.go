@@ -72,7 +72,7 @@ func loadModern(t *tensors, c *config) (*modern, error) {
 	return m, nil
 }
 
-// loadModernLayer reads layer i. Every layer whose number GlobalEvery divides looks at all tokens, the others at near ones.
+// loadModernLayer reads layer i. If GlobalEvery divides the number of a layer, it attends to all tokens, otherwise to near ones.
 func loadModernLayer(t *tensors, i int, c *config) (l modernLayer, err error) {
 	name := fmt.Sprintf("layers.%d.", i)
 	l = modernLayer{theta: c.GlobalTheta, outputSize: c.Intermediate}
@@ -102,7 +102,7 @@ func loadModernLayer(t *tensors, i int, c *config) (l modernLayer, err error) {
 	return l, err
 }
 
-// encode runs the layers. Positions are rotations of queries and keys; each layer normalises what comes in.
+// encode runs the layers. Positions are rotations of queries and keys. Each layer normalises its input.
 func (m *modern) encode(ctx context.Context, ids []int, threads int) ([]float32, error) {
 	x := make([]float32, len(ids)*m.width)
 	for i, id := range ids {

@@ -112,7 +112,7 @@ func isolate(pieces []string, class func(rune) bool) []string {
 	return out
 }
 
-// splitBy cuts a text at the matches of an expression, which are pieces themselves if keep is set.
+// splitBy splits a text at the matches of an expression. If keep is set, the matches are pieces, too.
 func splitBy(find *regexp.Regexp, s string, keep bool) []string {
 	var out []string
 	start := 0

@@ -83,7 +83,7 @@ func (t *tensors) has(name string) bool {
 	return ok
 }
 
-// read returns a tensor as 32-bit floats, rows one behind another. Its shape must be that given.
+// read returns a tensor as 32-bit floats, in contiguous rows. It must have the given shape.
 func (t *tensors) read(name string, shape ...int) ([]float32, error) {
 	name = t.prefix + name
 	i, ok := t.header[name]
@@ -141,7 +141,7 @@ func fromHalf(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
 }
 
-// findPrefix looks for what stands before the name of a tensor.
+// findPrefix finds the prefix of the names of tensors.
 func (t *tensors) findPrefix(name string, prefixes ...string) error {
 	for _, p := range append(prefixes, "") {
 		if _, ok := t.header[p+name]; ok {

@@ -51,7 +51,7 @@ func kind(raw json.RawMessage) (string, error) {
 	return k.Type, err
 }
 
-// sequence returns the parts of a Sequence, whose member has a name, or the part itself.
+// sequence returns the parts of a Sequence from the member with the given name, or the part itself.
 func sequence(raw json.RawMessage, name string) ([]json.RawMessage, error) {
 	k, err := kind(raw)
 	if err != nil || k == "" {
@@ -78,7 +78,7 @@ func sequence(raw json.RawMessage, name string) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// loadTokenizer reads a tokenizer.json. All ids must be below those of a vocabulary.
+// loadTokenizer reads a tokenizer.json. All ids must be below the size of the vocabulary.
 func loadTokenizer(name string, vocabulary int) (*tokenizer, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -91,8 +91,7 @@ func loadTokenizer(name string, vocabulary int) (*tokenizer, error) {
 	return t, nil
 }
 
-// readTokenizer reads tokenizer.json. A part of a kind that is not implemented is an error, because vectors
-// would be wrong without it.
+// readTokenizer reads tokenizer.json. A part of an unimplemented kind is an error, because vectors would be wrong without it.
 func readTokenizer(b []byte, vocabulary int) (*tokenizer, error) {
 	var file struct {
 		Added      []addedToken    `json:"added_tokens"`

@@ -82,7 +82,7 @@ func readModel(raw json.RawMessage, vocabulary int) (wordModel, error) {
 	return nil, fmt.Errorf("%q is unknown: use WordPiece, Unigram or BPE", o.Type)
 }
 
-// wordPiece takes the longest piece of the vocabulary again and again; a word that does not come out is unknown as a whole.
+// wordPiece repeatedly takes the longest piece of the vocabulary. A word that it cannot split completely is unknown as a whole.
 type wordPiece struct {
 	ids     map[string]int
 	unknown int
@@ -166,7 +166,7 @@ func readUnigram(raw json.RawMessage, unknown *int, fallback bool, vocabulary in
 	return m, nil
 }
 
-// tokens finds the pieces whose scores have the greatest sum, by dynamic programming over the ends of pieces.
+// tokens finds the pieces with the greatest sum of scores, by dynamic programming over the ends of pieces.
 func (m *unigram) tokens(dst []int, word string) []int {
 	type best struct {
 		score float64
