@@ -19,14 +19,14 @@ import (
 	"svc/internal/budget"
 )
 
-// Turn is the right of one goroutine to work for a request. None of its methods is called with a lock held, by another goroutine, or
-// after the call that the turn was handed to.
+// Turn is the right of one goroutine to work for a request. Its methods must not be called with a lock held, by another goroutine, or
+// after the end of the call that received the turn.
 type Turn interface {
 	// Yield lets others work if this goroutine has worked for long and others wait, and blocks until it may continue. The error says
 	// why it must not: that of the context, or that there are too many others. It is cheap enough for steps of a microsecond.
 	Yield() error
 
-	// Pause lets others work while this goroutine waits for something else, until Resume. Yield does not block meanwhile.
+	// Pause lets others work while this goroutine waits for something else, until Resume. Meanwhile, Yield does not block.
 	Pause()
 	// Resume ends a Pause. It does not block.
 	Resume()
