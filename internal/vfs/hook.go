@@ -53,10 +53,9 @@ func (o Op) String() string {
 	return string(o.Kind) + " " + o.Name
 }
 
-// Hook returns a file system that calls before ahead of every operation on
-// fsys and its files. When before returns an error the operation is not done
-// and fails with it, but a write that fails leaves the first half of its bytes, as a
-// full disk may. Reads of a mapped file are not seen. before may be called by several goroutines.
+// Hook returns a file system that calls before ahead of every operation on fsys and its files. If before returns an error, the
+// operation fails with it and is not done. A failed write leaves the first half of its bytes, like a full disk. Reads of a mapped
+// file do not call before. Several goroutines may call it.
 func Hook(fsys FS, before func(Op) error) FS { return &hookFS{fsys, before} }
 
 // FailFrom returns a hook that fails the operations n, n+1, … up to n+count−1

@@ -63,7 +63,7 @@ func (n *node) stored() []byte {
 	return b
 }
 
-// storedNames returns what a sync of a directory makes durable.
+// storedNames returns the names that a sync of a directory makes durable.
 func (n *node) storedNames() map[string]*node {
 	names := maps.Clone(n.names)
 	for name := range n.lostNames {
@@ -75,7 +75,7 @@ func (n *node) storedNames() map[string]*node {
 	return names
 }
 
-// set changes what a name in a directory stands for; nil: nothing.
+// set changes the entry of a name in a directory. nil removes it.
 func (n *node) set(name string, to *node) {
 	delete(n.lostNames, name)
 	if to == nil {

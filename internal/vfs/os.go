@@ -26,7 +26,8 @@ func wrap(f *os.File, err error) (File, error) {
 	return osFile{f}, nil
 }
 
-// What svc makes is for its own user alone: documents, keys of providers, headers of webhooks. The umask may take more away.
+// Files of svc are only for its own user: they contain documents, keys of providers, headers of webhooks. The umask may restrict them
+// further.
 const (
 	fileMode = 0o600
 	dirMode  = 0o700

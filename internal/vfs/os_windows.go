@@ -10,7 +10,7 @@ import (
 // OS is the file system of the operating system. It implements Locker, and its files OSFile.
 var OS FS = osFS{}
 
-// rename returns when the new name is on the disk: there is no way to sync a directory.
+// rename returns once the new name is on the disk, because a directory cannot be synced.
 func rename(oldname, newname string) error {
 	from, err := windows.UTF16PtrFromString(oldname)
 	if err != nil {
@@ -36,15 +36,15 @@ func syncDir(name string) error {
 	return err
 }
 
-// The byte that LockFile locks, at offset 2⁶³ − 2. Such locks are mandatory, so it lies behind all that is read or written;
-// bbolt takes the byte at 2⁶⁴ − 1.
+// The byte that LockFile locks, at offset 2⁶³ − 2. Such locks are mandatory, so it is beyond everything that is read or written.
+// bbolt uses the byte at 2⁶⁴ − 1.
 const (
 	lockOffset     = 0xFFFFFFFE
 	lockOffsetHigh = 0x7FFFFFFF
 )
 
-// LockFile takes the lock of an open file, without waiting: ErrLocked when another handle, or this one, has it. Windows drops it
-// after the handle is closed, however the process ends.
+// LockFile takes the lock of an open file, without waiting. The error is ErrLocked if another handle, or this one, has it. Windows
+// releases it after the handle is closed, however the process ends.
 func LockFile(f *os.File) error {
 	at := windows.Overlapped{Offset: lockOffset, OffsetHigh: lockOffsetHigh}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)

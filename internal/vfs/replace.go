@@ -41,7 +41,7 @@ func Stage(fsys FS, name string, data []byte) error {
 	return nil
 }
 
-// Unstage removes what Stage made. What stays after an error is removed by the next Stage.
+// Unstage removes the file that Stage wrote. If it fails, the next Stage removes the rest.
 func Unstage(fsys FS, name string) { _ = fsys.Remove(name + TempSuffix) }
 
 // Place renames the file that Stage wrote to name, and syncs the directory. If an error comes after the rename, Place writes the bytes that

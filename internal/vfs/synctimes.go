@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// timeBounds are the upper bounds of the times that a Times tells apart, in seconds.
+// timeBounds are the upper bounds of the classes of times in Times, in seconds.
 var timeBounds = [...]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
 
-// Times counts how long the disk was waited for. The zero Times is ready; it may be used from several goroutines.
+// Times counts the times of waiting for the disk. The zero Times is ready to use, and safe for concurrent use.
 type Times struct {
 	counts [len(timeBounds) + 1]atomic.Uint64 // by the first bound that is not below; the last for those above all
 	nanos  atomic.Int64
@@ -46,5 +46,5 @@ func (t *Times) Read() TimesRead {
 
 var syncs Times
 
-// Syncs returns the times of all syncs of files and directories by OS since the start. Those of bbolt are its own.
+// Syncs returns the times of all syncs of files and directories by OS since the start. bbolt counts its own.
 func Syncs() TimesRead { return syncs.Read() }

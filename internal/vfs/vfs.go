@@ -38,7 +38,7 @@ type FS interface {
 	Open(name string) (File, error)
 	// Remove unlinks a file or an empty directory.
 	Remove(name string) error
-	// RemoveAll unlinks name and all below it; a missing name is no error.
+	// RemoveAll removes name and everything below it. A missing name is not an error.
 	RemoveAll(name string) error
 	// Rename replaces newname by oldname atomically.
 	Rename(oldname, newname string) error
@@ -66,17 +66,15 @@ type File interface {
 	Name() string
 }
 
-// OSFile is implemented by files that an operating system file stands behind,
-// and that can therefore be mapped into memory.
+// OSFile is implemented by files with an underlying operating system file, which can therefore be mapped into memory.
 type OSFile interface {
 	OSFile() *os.File
 }
 
 // Locker is implemented by file systems that other processes may work on.
 type Locker interface {
-	// Lock takes the lock on the file called name, making it when it is missing, until
-	// the closer is closed or the process ends. It does not wait: when another
-	// process, or another Lock, has it the error is ErrLocked.
+	// Lock takes the lock on the file called name, and creates it if it is missing. It holds the lock until the closer is closed or
+	// the process ends. It does not wait: if another process, or another Lock, has the lock, the error is ErrLocked.
 	Lock(name string) (io.Closer, error)
 }
 
@@ -93,8 +91,7 @@ func ReadFile(fsys FS, name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// WriteFile makes a file with the given bytes, syncs and closes it. Its name
-// is durable only after SyncDir of its directory.
+// WriteFile creates a file with the given bytes, syncs and closes it. Its name is durable only after SyncDir of its directory.
 func WriteFile(fsys FS, name string, data []byte) error {
 	f, err := fsys.Create(name)
 	if err != nil {

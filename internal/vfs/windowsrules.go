@@ -84,7 +84,7 @@ func used(name string) (u use, err error) {
 	return u, lines.Err()
 }
 
-// devices are names that stand for devices in every directory, with any suffix.
+// devices are names of devices in every directory, with any suffix.
 var devices = []string{"CON", "PRN", "AUX", "NUL", "COM1", "COM2", "COM3", "COM4", "COM5", "COM6", "COM7", "COM8", "COM9",
 	"LPT1", "LPT2", "LPT3", "LPT4", "LPT5", "LPT6", "LPT7", "LPT8", "LPT9"}
 
@@ -191,7 +191,7 @@ func (windowsFS) SyncDir(name string) error {
 	return err
 }
 
-// LockFile takes the lock of an open file as on Windows: another one than bbolt takes, on a byte behind all others.
+// LockFile takes the lock of an open file as on Windows. It is another lock than bbolt's, on a byte after all others.
 func LockFile(f *os.File) error {
 	at := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: 1<<63 - 2, Len: 1}
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &at)
