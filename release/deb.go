@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// packaged are the files of the package beside the program, and where they come from.
+// packaged are the other files of the package, besides the program, and their sources.
 var packaged = [][2]string{
 	{"usr/share/bash-completion/completions/svc", "deploy/completions/svc.bash"},
 	{"usr/share/doc/svc/README.md", "README.md"},
@@ -34,8 +34,8 @@ Description: search engine with an HTTP API
  systemctl enable --now svc. The data lie in /var/lib/svc.
 `
 
-// deb makes the package of Debian, as deb(5) says: an ar archive of the format's version, of what describes the package, and of
-// its files. Nothing runs when it is installed or removed; systemd sees the unit, which is not enabled, by itself.
+// deb makes the Debian package, as in deb(5): an ar archive of the version of the format, the control data, and the files.
+// Installation and removal run no scripts. systemd finds the unit, which is not enabled.
 func (s *source) deb(processor string, program, sbom []byte) ([]byte, error) {
 	files := []entry{{"usr/bin/svc", 0o755, program}, {"usr/share/doc/svc/sbom.cdx.json", 0o644, sbom}}
 	for _, file := range packaged {
@@ -57,7 +57,7 @@ func (s *source) deb(processor string, program, sbom []byte) ([]byte, error) {
 		size += (len(f.data) + 1023) / 1024
 		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(f.data), f.name)
 	}
-	// A version before a release comes before it in Debian's order, too: - would begin a revision.
+	// A pre-release version has to come before the release in Debian's order, too. A - would begin a revision.
 	control := fmt.Sprintf(description, strings.ReplaceAll(s.version, "-", "~"), processor, s.maintainer, size)
 	described, err := s.tarball([]entry{{"./control", 0o644, []byte(control)}, {"./md5sums", 0o644, sums.Bytes()}})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command release builds svc for every system that it runs on. It makes archives and packages, their checksums, and a list
-// of what each program was linked from. Their bytes depend on the commit and on the Go toolchain alone.
+// Command release builds svc for every supported system. It makes archives and packages, their checksums, and a list of what each
+// program was linked from. Their bytes depend only on the commit and on the Go toolchain.
 package main
 
 import (
@@ -36,7 +36,7 @@ type source struct {
 }
 
 func run(out, maintainer string, targets []string) error {
-	// deb-control(5): what would begin another field stands in no line.
+	// deb-control(5): a line break could begin another field.
 	if a, err := mail.ParseAddress(maintainer); err != nil || a.Name == "" || strings.ContainsAny(maintainer, "\r\n") {
 		return fmt.Errorf("%q is no maintainer: write Name <name@example.com>", maintainer)
 	}

@@ -41,7 +41,7 @@ type licence struct {
 	} `json:"license"`
 }
 
-// germanWords is the list in the program that has a licence of its own: who passes the program on passes that on, too.
+// germanWords is the list in the program that has its own licence, which also applies to those who distribute the program.
 const germanWords = "internal/text/dictionaries/german/dictionary-de.txt"
 
 func germanList() (component, error) {
