@@ -41,7 +41,7 @@ func (r *Reader) CreateColumns(fs vfs.FS, name string, infix func(FieldID) bool,
 	return &ColumnsWriter{f: f, columns: newColumnWriter(f, tagColumns, r.rows, infix), last: -1}, nil
 }
 
-// Add writes columns. Their fields are above those of all before.
+// Add writes columns. Their fields must be above those of all previous calls.
 func (w *ColumnsWriter) Add(set *ColumnSet) error {
 	if set.rows != w.columns.rows {
 		return fmt.Errorf("cannot write columns to %s: they are of %d rows, the segment has %d", w.f.name, set.rows, w.columns.rows)

@@ -15,12 +15,12 @@ import (
 	"svc/internal/mapped"
 )
 
-// A file has a checksum of each 4 KiB, from its first byte up to these checksums: the section sums. A block is checked
-// when a byte of it is first asked for in the life of a mapping, and found right it is not checked again: which are is
-// known by a bit each, and once all are, by one more.
+// A file has a checksum of each 4 KiB, from its first byte up to these checksums: the section sums. A block is checked when one of
+// its bytes is first asked for in the life of a mapping. A correct block is not checked again: one bit per block records it, and one
+// more bit records that all blocks are correct.
 //
-// Files of format 1 have no such section. There a block is right when the sections with a byte in it are, by their
-// checksums, so the first touch of a section reads all of it.
+// Files of format 1 have no such section. There, a block is correct if the checksums of all sections that have a byte in it are
+// correct, so the first access to a section reads all of it.
 const (
 	blockBits  = 12 // a page: what is read to check a block is read from the disk anyway
 	blockBytes = 1 << blockBits
@@ -72,8 +72,8 @@ func (b *blocks) open(name string, data []byte, f footer, sections []section) er
 	return nil
 }
 
-// touch makes sure that p, a part of the file, is as it was written. It panics with an *apierr.Corruption, which
-// mapped.Guard turns into an error.
+// touch verifies the blocks of p, a part of the file. If one is damaged, it panics with an *apierr.Corruption, which mapped.Guard
+// turns into an error.
 func (b *blocks) touch(p []byte) {
 	if len(p) > blockBytes {
 		b.gather(p)
@@ -303,7 +303,7 @@ func (w *fileWriter) writeSums() {
 	w.add(tagSums, 0, sums)
 }
 
-// sumBlocks takes the checksums of the blocks of what goes to the file next.
+// sumBlocks computes the checksums of the blocks of the bytes that are written to the file next.
 func (w *fileWriter) sumBlocks(p []byte) {
 	for len(p) > 0 {
 		n := min(len(p), blockBytes-w.sumFill)

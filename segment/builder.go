@@ -26,7 +26,7 @@ type BuilderOptions struct {
 
 	Throttle func(bytes int) error // asked before so many bytes are written, and may wait; nil: nobody
 
-	// Spool makes a file for large documents, which are not kept in memory then; the Builder removes it. nil: they are.
+	// Spool creates a file for large documents, so that they do not stay in memory. The Builder removes it. nil: they stay in memory.
 	Spool func() (*mapped.Spool, error)
 }
 
@@ -52,7 +52,7 @@ type Builder struct {
 
 	concordances concordances
 
-	// While it is written: what the prefixes of the words are made of.
+	// Used while writing: what the prefixes of the words are made of.
 	order    []wordOrder
 	lists    sequentialLists
 	prefixes []uint64
@@ -123,8 +123,8 @@ func (b *Builder) StartDoc(id DocID, externalID []byte, raw []byte) {
 // Present records that the document has field f (any path, parents too, also null).
 func (b *Builder) Present(f FieldID) { b.presence.get(f).add(b.row) }
 
-// DottedKey records that the whole path of f, which has a dot, is one first-level key of the
-// document: {"a.b": 1}, not {"a": {"b": 1}}. The field is to be Present too.
+// DottedKey records that the whole path of f, which has a dot, is one first-level key of the document: {"a.b": 1}, not {"a": {"b":
+// 1}}. The caller must call Present for the field, too.
 func (b *Builder) DottedKey(f FieldID) { b.dotted.get(f).add(b.row) }
 
 // Word records one occurrence of a normalised word. Positions of a (field,
@@ -133,7 +133,7 @@ func (b *Builder) Word(f FieldID, word []byte, position uint16) {
 	b.words.add(b.row, f, word, position)
 }
 
-// WordCount records how many indexed words the field has in this row; more than 30 are kept as 31.
+// WordCount records how many indexed words the field has in this row. Counts above 30 are stored as 31.
 func (b *Builder) WordCount(f FieldID, n int) { b.counts.get(f).add(b.row, n) }
 
 // Number adds a number to the column of f.
@@ -160,7 +160,7 @@ func (b *Builder) Empty(f FieldID) { b.columns.Empty(Row(b.row), f) }
 // Geo gives the row its point, in degrees. Of several the first is kept.
 func (b *Builder) Geo(lat, lng float64) { b.geo.add(b.row, lat, lng) }
 
-// Shape gives the row one more part of its shape. A part with an empty ring, or a position that is no number, is left out.
+// Shape adds a part to the shape of the row. It ignores a part with an empty ring or with a position that is not a number.
 func (b *Builder) Shape(p *geo.ShapePart) { b.shapes.add(b.row, p) }
 
 // Vectors adds the row's entry for one of the embedders of the options. If there are several for an embedder, the first is kept and
@@ -206,8 +206,8 @@ type Info struct {
 	DocumentBytes int64 // of the documents, uncompressed
 }
 
-// Write writes all rows to a new file, syncs and closes it. The caller makes its name durable.
-// On an error, also that of a done context, no file is left.
+// Write writes all rows to a new file, syncs it and closes it. The caller makes its name durable. After an error, including that of a
+// done context, no file is left.
 func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, error) {
 	f, err := createFile(fs, name, b.options.Throttle)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// arenaChunk is the largest size of one piece of an arena. An address is the number
-// of the chunk in its upper 16 bits and an offset in it in the lower 16.
+// arenaChunk is the maximum size of a chunk of an arena. An address has the number of the chunk in its upper 16 bits and the offset
+// in the chunk in its lower 16 bits.
 const (
 	arenaChunk      = 1 << 16
 	arenaFirstChunk = 1 << 10

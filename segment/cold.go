@@ -12,11 +12,11 @@ import (
 // 8 MiB on some machines. So searches read a file that is found cold page by page, while ReadAhead reads all of it in order. While memory
 // does not suffice for all files, none is cold.
 
-// coldSamples is at how many places a file is looked at. It is cold if half of them are not in memory.
+// coldSamples is the number of places where a file is sampled. It is cold if half of them are not in memory.
 const coldSamples = 64
 
-// warmStep is how much of a cold file is asked for at a time. One more step is under way at most, so that a page that a search needs is
-// soon read.
+// warmStep is how much of a cold file is requested at a time. At most one more step is in progress, so that a page that a search
+// needs is read soon.
 const warmStep = 256 << 10
 
 // becomeCold reports whether the file is cold, and has its pages read one by one then.

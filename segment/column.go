@@ -15,9 +15,8 @@ import (
 	"svc/segment/rowlist"
 )
 
-// Column holds the values of one field, both ways. Numbers and strings are numbered
-// by ordinals in ascending order (of value; of normalised bytes). Bitmaps and
-// bytes it returns are valid until the Reader is closed.
+// Column holds the values of one field and maps both ways. Numbers and strings have ordinals, which ascend with the value or the
+// normalised bytes. Bitmaps and bytes that it returns are valid until the Reader is closed.
 type Column struct {
 	blocks      *blocks
 	data        []byte
@@ -151,8 +150,8 @@ func (c *Column) check(part int) {
 	c.right.Or(1 << part)
 }
 
-// openCountedRows reads "u32 count, u32 length << 1 | code, row list", and reports false if p cannot be that.
-// Empty p stands for no rows. The caller has verified the blocks of p.
+// openCountedRows reads "u32 count, u32 length << 1 | code, row list", and returns false if p is not valid. Empty p stands for no
+// rows. The caller has verified the blocks of p.
 func openCountedRows(p []byte) (rowlist.List, bool) {
 	if len(p) == 0 {
 		return rowlist.List{}, true
@@ -229,7 +228,7 @@ func (c *Column) SearchNumber(x numeric.Value) int {
 	return ord + sort.Search(n-ord, func(i int) bool { return c.Number(ord+i).Compare(x) >= 0 })
 }
 
-// large reports whether a number is as large as integers that are no float64.
+// large reports whether a number is so large that integers of its size may not be exact in float64.
 func (c *Column) large() bool {
 	n := c.Numbers()
 	return n > 0 && max(-c.Number(0).Float, c.Number(n-1).Float) >= 1<<53
@@ -270,7 +269,7 @@ func (c *Column) MarkNumbers(bits []uint64, lo, hi int) {
 	c.numberRows.markAll(bits, lo, hi)
 }
 
-// AddNumberRowsAmong adds those of some rows that have an ordinal. The rows of a number that many have are not copied.
+// AddNumberRowsAmong adds those of some rows that have an ordinal. It does not copy the rows of a number that many rows have.
 func (c *Column) AddNumberRowsAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) {
 	c.need(partNumberRows)
 	c.numberRows.addAmong(dst, ord, among)
@@ -333,8 +332,8 @@ func (c *Column) EachString(ords, places, rows []uint32) (_, _ []uint32) {
 	return c.rowStrings.each(ords, places, rows, c.Strings())
 }
 
-// RowsWithNumbers appends those of some rows that have a number with an ordinal in [lo, hi), 0 ≤ lo ≤ hi ≤ Numbers(); RowsWithStrings
-// likewise.
+// RowsWithNumbers appends those of some rows that have a number with an ordinal in [lo, hi), 0 ≤ lo ≤ hi ≤ Numbers(). RowsWithStrings
+// does the same for strings.
 func (c *Column) RowsWithNumbers(dst, rows []uint32, lo, hi int) []uint32 {
 	c.need(partRowNumbers)
 	return c.rowNumbers.with(dst, rows, uint32(lo), uint32(hi))
@@ -398,7 +397,7 @@ func (c *Column) original(ord int) []byte {
 	return c.originals.get(ord)
 }
 
-// variesMark is the first byte of an original whose string some rows spell otherwise. It begins no UTF-8 text.
+// variesMark is the first byte of the original of a string that some rows spell differently. No UTF-8 text begins with it.
 var variesMark = []byte{0xff}
 
 // Respelt reports whether a row may spell the string of an ordinal otherwise than it is normalised.
@@ -468,8 +467,8 @@ func (c *Column) MarkedStringEffort(lo, hi int) int {
 	return c.stringRows.effort(c.rows, lo, hi)
 }
 
-// NextMarkedNumber returns the first ordinal from ord on, 0 ≤ ord, that some row has which is marked by its bit, 64 a word; Numbers():
-// none has one. It goes through the rows of the ordinals that it passes over.
+// NextMarkedNumber returns the first ordinal from ord on, 0 ≤ ord, that has a row whose bit is set in bits (64 per word), or
+// Numbers() if there is none. It goes through the rows of the ordinals that it passes over.
 func (c *Column) NextMarkedNumber(ord int, bits []uint64) int {
 	c.need(partNumberRows)
 	return c.numberRows.nextMarked(ord, bits)

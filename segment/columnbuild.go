@@ -13,7 +13,7 @@ import (
 // maxStringBytes is the longest string of a column; longer ones are cut there.
 const maxStringBytes = 1<<16 - 1
 
-// columnBuilder gathers the values of one field. Rows come in ascending order, mostly: those of elements may not.
+// columnBuilder collects the values of one field. Rows mostly come in ascending order, but those of elements may not.
 type columnBuilder struct {
 	inElements  *columnBuilder // has all numbers and strings, by element; nil: they are here
 	made        *columnData    // of the column of elements, from when that by row is made until it is written; else nil
@@ -220,7 +220,7 @@ func (c *columnBuilder) fewFloats(pairs []rowOrdinal, worked func(n int)) []floa
 	return floats
 }
 
-// data sorts what was gathered. worked is told of rows and comparisons.
+// data sorts the collected values. worked is called with numbers of rows and comparisons.
 func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {
 	if d := c.made; d != nil {
 		c.made = nil
@@ -310,7 +310,7 @@ type ColumnSet struct {
 	columns []*columnBuilder // by field; nil: none
 }
 
-// NewColumnSet makes empty columns of the fields for a segment of so many rows.
+// NewColumnSet creates empty columns of the fields, for a segment with rows rows.
 func NewColumnSet(rows int, fields []FieldID) *ColumnSet {
 	c := &ColumnSet{rows: rows}
 	for _, f := range fields {
@@ -351,7 +351,7 @@ func (c *ColumnSet) String(r Row, f FieldID, normalized, original []byte) {
 	c.column(f).string(uint32(r), normalized, original)
 }
 
-// Null marks a row whose value, or one of them, is null; Empty one that has "", [] or {}.
+// Null marks a row that has a null value. Empty marks a row that has "", [] or {}.
 func (c *ColumnSet) Null(r Row, f FieldID)  { c.column(f).null.add(uint32(r)) }
 func (c *ColumnSet) Empty(r Row, f FieldID) { c.column(f).empty.add(uint32(r)) }
 

@@ -7,7 +7,7 @@ import (
 	"svc/segment/rowlist"
 )
 
-// mergeColumn brings the columns of a field together; of returns that of an input and its flags, nil where it has none.
+// mergeColumn merges the columns of a field. of returns the column of an input and its flags, or nil if it has none.
 func (m *merger) mergeColumn(of func(*Reader) (*Column, uint32)) *columnData {
 	d := &columnData{rows: len(m.origins), worked: m.f.worked}
 	columns := make([]*Column, len(m.in))
@@ -158,8 +158,8 @@ func (o *ordinalMerger) merge(compare func(a *Column, i int, b *Column, j int) i
 	})
 }
 
-// eachStretch calls f with stretches of rows of the output that are of one input: the first row, the ordinals that they have in the input,
-// and for each of these the place of its row in the stretch. It ends when f returns false.
+// eachStretch calls f with runs of rows of the output that come from one input: the first row, the ordinals that the rows have in the
+// input, and for each ordinal the index of its row in the run. It ends when f returns false.
 func (o *ordinalMerger) eachStretch(f func(to, in uint32, found, places []uint32) bool) {
 	const together = 512
 	rows := make([]uint32, 0, together)

@@ -57,8 +57,8 @@ func (c *storedColumn) forget() {
 	c.column.forget()
 }
 
-// RoundedColumns returns the fields, ascending, whose column was written when numbers were rounded to float64, and has some so large that
-// integers were lost by it. What documents say of such a field is to be read again.
+// RoundedColumns returns the fields, ascending, whose column was written when numbers were rounded to float64, and has numbers so
+// large that integers may have been changed. The caller must read the values of such a field from the documents again.
 func (r *Reader) RoundedColumns() []FieldID {
 	var fields []FieldID
 	for _, f := range r.ColumnFields() {
@@ -183,7 +183,7 @@ func (m *merger) infixed(f FieldID) bool {
 	})
 }
 
-// mergeColumns writes the columns that stay, those that stood beside the inputs too, and those that are added.
+// mergeColumns writes the columns that stay, including those in files beside the inputs, and those that are added.
 func (m *merger) mergeColumns() error {
 	w := newColumnWriter(m.f, tagColumns, len(m.origins), m.infixed)
 	fields := m.unionFields(func(l Live) []FieldID {

@@ -2,11 +2,11 @@ package segment
 
 import "slices"
 
-// Most values of fields of elements stand in elements. Then only the column of elements gathers and sorts them, and the column by row
-// takes them from it. The first value outside elements ends that for a field.
+// Most values of fields of elements are inside elements. As long as all are, only the column of elements collects and sorts them, and
+// the column by row takes them from it. This ends for a field with its first value outside elements.
 
-// followElements reports whether the column of elements gathers the values of this column, which is that by row. It begins to when both
-// have no value.
+// followElements reports whether the column of elements collects the values of this column, the one by row. This starts only while
+// both columns are empty.
 func (c *columnBuilder) followElements(elements *columnBuilder) bool {
 	if c.inElements == nil && len(c.numbers) == 0 && len(c.strings) == 0 && len(elements.numbers) == 0 && len(elements.strings) == 0 {
 		c.inElements = elements
@@ -29,8 +29,8 @@ func (c *columnBuilder) leaveElements(rows []uint32) {
 	}
 }
 
-// dataByRow is data for a column whose values the column of elements has; elements are the rows of them. Ordinals are the same in both, and
-// the column of elements keeps its data until it is written.
+// dataByRow returns the data of a column whose values are in the column of elements. elements has the row of each element. Ordinals
+// are the same in both columns, and the column of elements keeps its data until it is written.
 func (c *columnBuilder) dataByRow(rows int, elements []uint32, worked func(n int)) *columnData {
 	of := c.inElements.data(len(elements), worked)
 	c.inElements.made = of

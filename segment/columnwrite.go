@@ -32,9 +32,8 @@ const (
 	// rounded to float64.
 	exactColumn = 1
 
-	// heavyRows is from how many rows on the rows of an ordinal are a Roaring bitmap
-	// instead of a stretch of the common array: it is then at most as large, and
-	// is used as it is.
+	// heavyRows is the number of rows from which the rows of an ordinal are a Roaring bitmap instead of a range of the common array.
+	// The bitmap is then at most as large, and is used without decoding.
 	heavyRows = 1024
 )
 
@@ -180,8 +179,9 @@ func holders(pairs []rowOrdinal) (have int, single bool) {
 	return have, single
 }
 
-// heavyLimit is from how many rows on an ordinal has an entry among bitmaps. A bitmap takes 2 bytes a row, 8 for each 65,536 rows of the
-// segment that have one, and its entry. Ranges of ordinals read bitmaps more slowly than lists, unless there are planes.
+// heavyLimit returns the number of rows from which an ordinal has a bitmap. A bitmap takes 2 bytes per row, 8 bytes for each 65,536
+// rows of the segment in which it has a row, and its entry. Ranges of ordinals read bitmaps more slowly than lists, unless there are
+// planes.
 func heavyLimit(rows, width, planes int) int {
 	if planes == 0 || width < 4 {
 		return heavyRows

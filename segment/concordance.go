@@ -157,8 +157,8 @@ func (p *ConcordancePart) damaged(format string, args ...any) error {
 	return p.docs.damaged(tagConcord, format, args...)
 }
 
-// open reads the head of a part, and verifies the blocks of its head, marks and block table. The forms and
-// the places are verified as they are read. The buffer for forms is kept from part to part.
+// open reads the head of a part, and verifies the blocks of its head, marks and block table. The forms and the places are verified
+// when they are read. The buffer for forms is reused for the next part.
 func (p *ConcordancePart) open(docs *documentReader, data []byte) error {
 	*p = ConcordancePart{docs: docs, form: p.form}
 	if p.form == nil {
@@ -194,7 +194,7 @@ func (p *ConcordancePart) mark(i int) Place {
 	return Place{int(binary.LittleEndian.Uint32(e)), int(binary.LittleEndian.Uint32(e[4:])), int(binary.LittleEndian.Uint32(e[8:])), binary.LittleEndian.Uint16(e[12:])}
 }
 
-// Before returns the last mark that is not behind a word, one of the part or behind it.
+// Before returns the last mark of the part that is not after the word. If all are after it, it returns the first one.
 func (p *ConcordancePart) Before(word int) Place {
 	marks := len(p.marks) / markEntryBytes
 	return p.mark(max(0, sort.Search(marks, func(i int) bool { return p.mark(i).Word > word })-1))
@@ -206,7 +206,7 @@ func (p *ConcordancePart) block(i int) (form, list int) {
 	return int(binary.LittleEndian.Uint32(e)), int(binary.LittleEndian.Uint32(e[4:]))
 }
 
-// formScan goes through the forms from the start of a block on.
+// formScan iterates over the forms, from the start of a block.
 type formScan struct {
 	p     *ConcordancePart
 	n     int // number of the next form
@@ -223,7 +223,7 @@ func (p *ConcordancePart) scan(block int) formScan {
 	return formScan{p: p, n: block * concordBlock, form: p.form[:0]}
 }
 
-// next goes to the next form; false at the end, and where the forms are not sound.
+// next moves to the next form. It returns false at the end, and if the forms are damaged.
 func (s *formScan) next() bool {
 	p := s.p
 	if s.n >= p.count || s.bad {
@@ -303,11 +303,11 @@ func (p *ConcordancePart) first(block int) []byte {
 	return s.form
 }
 
-// Find calls found for the form that is key, or with prefix for all that begin with it; cut says that the form is longer than that.
-// Forms are valid during the call. Keys of several calls ascend best.
+// Find calls found for the form that equals key, or with prefix for all forms that begin with it. cut says that the stored form is
+// shortened. Forms are valid during the call. Successive calls are fastest with ascending keys.
 func (p *ConcordancePart) Find(key string, prefix bool, found func(form []byte, cut bool, places Places)) error {
 	blocks := len(p.blocks) / blockEntryBytes
-	// The first one that does not begin before the key; the key may be in the one before it.
+	// The first block that does not begin before the key. The key may be in the block before.
 	block := sort.Search(blocks, func(i int) bool { return compareForm(p.first(i), key) >= 0 })
 	s := p.scan(max(0, block-1))
 	for s.next() {
@@ -336,7 +336,7 @@ func compareForm(form []byte, key string) int {
 	return 1
 }
 
-// riceBits returns how many of the lower bits of gaps are written as they are.
+// riceBits returns how many low bits of the gaps are stored unencoded.
 func riceBits(words, count int) uint {
 	return uint(max(0, bits.Len(uint(words)*69/(100*uint(count)))-1))
 }
@@ -352,7 +352,7 @@ type Places struct {
 	words   int
 }
 
-// Next returns the next place; false at the end, and where places are not sound: Sound tells.
+// Next returns the next place. It returns false at the end, and if the places are damaged, which Sound reports.
 func (l *Places) Next() (int, bool) {
 	if l.left <= 0 {
 		return 0, false

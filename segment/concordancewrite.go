@@ -14,8 +14,8 @@ import (
 	"svc/internal/mapped"
 )
 
-// LongText is how many bytes texts have at most that get no concordance: they are in one or two pieces. (A variable, as are those after
-// it, so that tests can lower them.)
+// LongText is the maximum size in bytes of texts without a concordance: they are in one or two pieces. (A variable, like those that
+// follow, so that tests can lower it.)
 var LongText = pieceBytes
 
 var (
@@ -52,7 +52,7 @@ func (c *concordances) memoryBytes() int64 {
 	return n + c.open.memoryBytes()
 }
 
-// Concordancer takes the words of a text, and makes its concordance.
+// Concordancer collects the words of a text and makes its concordance.
 type Concordancer struct {
 	b     *Builder
 	raw   []byte // of the document
@@ -474,7 +474,7 @@ func (w *bitWriter) ordinals(list []uint32, bound int) int {
 	return w.bits() - before
 }
 
-// buildConcordances writes the parts in the order in which documents came: from memory, or from the spool.
+// buildConcordances writes the parts in the order of the documents, from memory or from the spool.
 func buildConcordances(_ context.Context, b *Builder, f *fileWriter) error {
 	c := &b.concordances
 	var spooled []byte
@@ -500,7 +500,7 @@ func buildConcordances(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
-// writeConcordanceDir writes an entry for each part, whose member and size part returns.
+// writeConcordanceDir writes an entry for each part. part returns its row, the start of its member and its size.
 func writeConcordanceDir(f *fileWriter, n int, part func(i int) (row, start uint32, size int64)) {
 	f.begin(tagConcordDir, 0)
 	var entry [concordEntryBytes]byte
@@ -516,7 +516,7 @@ func writeConcordanceDir(f *fileWriter, n int, part func(i int) (row, start uint
 	f.end()
 }
 
-// mergeConcordances copies those of the rows that stay: documents in pieces are copied as they are.
+// mergeConcordances copies the concordances of the rows that stay. This is possible because documents in pieces are copied unchanged.
 func (m *merger) mergeConcordances() error {
 	type copied struct {
 		row  uint32

@@ -11,7 +11,7 @@ const mostGathered = 256 << 10
 // leastScattered is the size in bytes from which a file gets advice: the surroundings of a page of a smaller one are few.
 const leastScattered = 1 << 20
 
-// scatter tells the system which sections are read at single places. Neighbours of the table become one part.
+// scatter tells the system which sections are read at scattered places. Adjacent sections of the table become one part.
 func (r *Reader) scatter() {
 	if r.file == nil || len(r.data) < leastScattered {
 		return
@@ -39,7 +39,7 @@ func scatteredParts(sections []section) []mapped.Part {
 	return parts
 }
 
-// gather asks for the pages of a part of the file, unless it is long.
+// gather requests the pages of a part of the file, unless it is long.
 func (b *blocks) gather(p []byte) {
 	if len(p) <= mostGathered && mapped.PageByPage() {
 		b.request(p)
@@ -63,21 +63,22 @@ func (b *blocks) request(p []byte) {
 	}
 }
 
-// PageByPage reports whether each missing page is read by itself, at least in one file. Callers that are going to read several places then
-// say so first.
+// PageByPage reports whether, in at least one file, each missing page is read separately. If so, callers that are going to read
+// several places announce them first.
 func PageByPage() bool { return mapped.PageByPage() }
 
-// askedBlocks is how many blocks of a long part are asked for at once while they are verified in order.
+// askedBlocks is how many blocks of a long part are requested at once while they are verified in order.
 const askedBlocks = mostGathered >> blockBits
 
-// pass asks for a part of the file that is read, and returns what gives its pages back. They stay in the system's cache.
+// pass requests a part of the file that the caller reads, and returns the function that releases its pages. They stay in the system's
+// cache.
 func (r *Reader) pass(at, n int64) (leave func()) {
 	r.file.Advise(at, n, mapped.WillNeed)
 	return func() { r.file.Advise(at, n, mapped.DontNeed) }
 }
 
-// visit asks for a part of the file that is read once, and returns what gives its pages back. While files are crowded, it also
-// evicts the pages that it brought into the system's cache: they would take the place of pages that searches use.
+// visit requests a part of the file that the caller reads once, and returns the function that releases its pages. While files are
+// crowded, it also evicts the pages that it brought into the system's cache, because they would displace pages that searches use.
 func (r *Reader) visit(at, n int64) (leave func()) {
 	if !mapped.Crowded() {
 		return func() { r.file.Advise(at, n, mapped.DontNeed) }

@@ -48,7 +48,7 @@ func (c *documentCache) get(key uint64) []byte {
 	return nil
 }
 
-// put keeps a copy of a document that was not found, when it is asked for the second time.
+// put stores a copy of a document that was not found, when the document is requested for the second time.
 func (c *documentCache) put(key uint64, doc []byte) {
 	set := cacheSet(key)
 	if len(doc) > cacheMaxDocument || c.missed[set].Swap(key) != key {

@@ -16,14 +16,14 @@ type DocumentDictionaries struct {
 	full bool // none is added any more
 }
 
-// NewDocumentDictionaries returns a set with the dictionaries of a segment; nil: an empty one. The segment is asked for them when the first
-// are needed, and is to be open as long as the set is used.
+// NewDocumentDictionaries returns a set with the dictionaries of a segment, or an empty one for nil. The set reads them from the
+// segment when they are first needed, so the segment must stay open as long as the set is used.
 func NewDocumentDictionaries(from *Reader) *DocumentDictionaries {
 	return &DocumentDictionaries{from: from}
 }
 
 const (
-	// dictionaryTrials is how many documents tell which dictionary is the better one.
+	// dictionaryTrials is how many documents are compressed to compare two dictionaries.
 	dictionaryTrials = 64
 	// dictionarySlack: documents may be longer by 1/dictionarySlack with a dictionary of the set than with their own, which is made
 	// from similar documents. With too many of them, a merge would compress documents against yet another one.
@@ -69,8 +69,8 @@ func (s *DocumentDictionaries) load() {
 	s.from = nil
 }
 
-// Share adds a dictionary made of documents, if the set has room for it and there are enough documents. From then on the set stays as it
-// is, so that what builders choose does not depend on which of them is first.
+// Share adds a dictionary made of documents, if the set has room for it and there are enough documents. After that the set does not
+// change, so that what builders choose does not depend on which of them is first.
 func (s *DocumentDictionaries) Share(docs [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -59,9 +59,9 @@ func (d *encodingDictionary) index() {
 	}
 }
 
-// documentEncoder compresses documents of fewer than largeDocument bytes to blocks of S2, against a dictionary. The library clears tables
-// of 576 KiB for each document to compress as well, which takes longer than all the rest; that of documentEncoder is small, and has a
-// generation in each entry instead.
+// documentEncoder compresses documents of fewer than largeDocument bytes to blocks of S2, against a dictionary. The library clears
+// tables of 576 KiB per document, which takes longer than all the rest. The table of documentEncoder is small, and has a generation
+// in each entry instead.
 type documentEncoder struct {
 	d          *encodingDictionary
 	text       []byte   // content of the dictionary, document, margin
@@ -159,7 +159,7 @@ func better(text []byte, p, s, base, end, from, n int) (int, int) {
 	return from, n
 }
 
-// matching returns how many bytes from p on are those from s on. A match in the dictionary ends with it.
+// matching returns how many bytes from p on equal those from s on. A match in the dictionary does not go past its end.
 func matching(text []byte, p, s, base, end int) int {
 	most := end - s
 	if p < base {
@@ -176,7 +176,7 @@ func matching(text []byte, p, s, base, end int) int {
 	return min(n, most)
 }
 
-// Tags of the elements of a block, in the two lowest bits. That of a literal is 0.
+// Tags of the elements of a block, in the two lowest bits. The tag of a literal is 0.
 const (
 	tagCopy1 = 1 // offset of 11 bits; 0: the last one
 	tagCopy2 = 2 // 16 bits

@@ -163,7 +163,7 @@ func (d *documentMerger) bySize() []int {
 	return order
 }
 
-// keep takes the dictionaries of input i into the output, if they fit.
+// keep copies the dictionaries of input i to the output, if they fit.
 func (d *documentMerger) keep(i int, dicts []*dictionary) bool {
 	all := d.dicts
 	first := make([]byte, 256)
@@ -188,8 +188,8 @@ func (d *documentMerger) keep(i int, dicts []*dictionary) bool {
 	return true
 }
 
-// writer makes the compressor of the documents that are not copied. It uses
-// the first dictionary of the output, or makes one from samples of these documents.
+// writer returns the compressor for the documents that are not copied. It uses the first dictionary of the output, or makes one from
+// samples of these documents.
 func (d *documentMerger) writer(again []int) (documentWriter, error) {
 	w := documentWriter{chosen: true}
 	if len(d.dicts) > 0 {

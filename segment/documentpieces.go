@@ -110,7 +110,8 @@ func cuts(doc []byte, members []member) []int {
 	return ends
 }
 
-// pieceChunk is in how many bytes together compressed pieces are kept: a document may be as large as a payload.
+// pieceChunk is the size in bytes of the chunks that hold compressed pieces. They are chunks because a document may be as large as a
+// payload.
 const pieceChunk = 256 << 10
 
 // compressPieces returns the stored form of a large document, without the first byte: the table with its length, the pieces, any
@@ -136,8 +137,8 @@ func compressPieces(doc []byte) (table []byte, pieces [][]byte, size int) {
 	return table, pieces, size + len(table)
 }
 
-// eachPiece calls keep for each piece as it is stored, valid during the call, with where it ends in doc. It returns the table up to
-// the lengths of the last one.
+// eachPiece calls keep for each piece in stored form, which is valid during the call, and with the end of the piece in doc. It
+// returns the table up to the lengths of the last piece.
 func eachPiece(doc []byte, members []member, keep func(frame []byte, end int) error) (table []byte, err error) {
 	ends := cuts(doc, members)
 	table = binary.AppendUvarint(nil, uint64(len(doc)))
@@ -288,7 +289,7 @@ func (d *pieces) all(dst []byte) (_ []byte, err error) {
 	return dst, nil
 }
 
-// members appends an object of the members that are wanted by their keys. Where there is no table of members, it appends all.
+// members appends an object with the members whose keys are wanted. If there is no table of members, it appends all.
 func (d *pieces) members(dst []byte, wanted func(key []byte) bool) (_ []byte, err error) {
 	n := d.table.uvarint()
 	if n == 0 && !d.table.bad {

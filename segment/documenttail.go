@@ -6,7 +6,7 @@ import (
 	"svc/internal/jsontext"
 )
 
-// Tail is what AppendBeginnings left out of a string: the rest of its text. It is valid as long as its reader is.
+// Tail is the rest of a string that AppendBeginnings cut. It is valid as long as its reader.
 type Tail struct {
 	key    []byte // as it is written, with its quotes
 	pieces pieces
@@ -74,8 +74,8 @@ func (t *Tail) Append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// AppendBeginnings is AppendMembers, but that a long string may be cut behind a space, or at its start, where brief allows it for its
-// key. Such strings have their rests appended to tails, in the order of the document; all others are whole.
+// AppendBeginnings is AppendMembers, except that it may cut a long string after a space, or at its start, if brief returns true for
+// its key. It appends the rests of cut strings to tails, in the order of the document. All other strings are whole.
 func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted Wanted, brief func(key []byte) bool, tails []Tail, room Room) ([]byte, []Tail, error) {
 	if wanted.Has == nil {
 		dst, err := r.appendDocument(dst, row, room)
@@ -138,8 +138,8 @@ func (r *Reader) Concordance(row Row, key []byte) (*Concordance, error) {
 	return nil, nil
 }
 
-// begin appends the beginning of a member, and adds the rest to the tails. It appends the whole member where it is no string, or
-// none that is worth it.
+// begin appends the beginning of a member, and adds the rest to the tails. It appends the whole member if it is not a string, or not
+// a long one.
 func (d *pieces) begin(dst, key []byte, start, end int) ([]byte, error) {
 	value := start + len(key) + len(`:"`) // where the text begins, if it is a string
 	if c := d.docs.concordances; c != nil && c.parts() > 0 && d.at+d.size <= start {

@@ -15,8 +15,8 @@ type Wanted struct {
 	Most int                   // members of a document that Has wants, at most; 0: not known
 }
 
-// AppendMembers appends the document's JSON with at least those members of its first level that are wanted, in their order. A document
-// need not be read to its end for some of its members. room may be nil.
+// AppendMembers appends the document's JSON with at least the wanted members of its first level, in their order. It may stop reading
+// the document once it has these members. room may be nil.
 func (r *Reader) AppendMembers(dst []byte, row Row, wanted Wanted, room Room) ([]byte, error) {
 	dst, _, err := r.AppendBeginnings(dst, row, wanted, nil, nil, room)
 	return dst, err
@@ -41,8 +41,8 @@ func (w Wanted) end(first []byte) (end int) {
 	return end
 }
 
-// firstDecoded is how many bytes of a document are decoded before the first look for the wanted members. With each further look there are
-// fourfold as many, up to half of the document.
+// firstDecoded is how many bytes of a document are decoded before the first search for the wanted members. Each further search has
+// four times as many, up to half of the document.
 const firstDecoded = 64
 
 // decodeWanted is Decode that may end the document behind the last wanted member. Where it does, the result is shorter than dst.

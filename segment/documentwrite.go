@@ -40,11 +40,11 @@ const (
 // spooledDocument is the size in bytes from which a builder keeps documents in a file.
 const spooledDocument = 1 << 20
 
-// heldDocuments is how many bytes of stored documents a builder keeps in memory if it has a file for the rest. The memory is needed for
-// what has to be sorted. (A variable, so that tests can lower it.)
+// heldDocuments is how many bytes of stored documents a builder keeps in memory if it has a file for the rest. The other data has to
+// be sorted and needs the memory. (A variable, so that tests can lower it.)
 var heldDocuments = 2 << 20
 
-// documentWriter compresses documents as they come and keeps them until they are written.
+// documentWriter compresses documents as they arrive, and keeps them until they are written.
 type documentWriter struct {
 	ends     []uint64     // by document, where it ends in data laid end to end
 	data     []storedPart // chunks of up to documentChunk bytes or one longer document, so that none is ever moved

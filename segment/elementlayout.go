@@ -2,7 +2,7 @@ package segment
 
 import "encoding/binary"
 
-// directParent marks, in the parent of an element, that no array stands between the two.
+// directParent marks, in the parent of an element, that there is no array between the two.
 const directParent = 1
 
 const elementHeaderBytes = 8

@@ -20,7 +20,7 @@ func (p *elementPoints) sorted() geoPoints {
 	return g
 }
 
-// mergeElements writes the elements of the rows that stay. Those of a row stay together and in their order.
+// mergeElements writes the elements of the rows that stay. The elements of a row stay together, in their order.
 func (m *merger) mergeElements() error {
 	total, in := 0, make([]*Elements, len(m.in))
 	for i, l := range m.in {
@@ -96,8 +96,8 @@ func (m *merger) elementSets(of func(*Elements) *presenceReader) func(*Reader) *
 	}
 }
 
-// elementOrder returns a merger whose rows are the elements of the rows that stay, in the order of the output, and the rows of these.
-// nested reports whether one of them may have a parent. in are the elements of the inputs.
+// elementOrder returns a merger whose rows are the elements of the rows that stay, in the order of the output, and the row of each
+// element. nested reports whether one of them may have a parent. in has the elements of the inputs.
 func (m *merger) elementOrder(in []*Elements) (sub *merger, rows []uint32, nested bool) {
 	total := 0
 	for _, e := range in {

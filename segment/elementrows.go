@@ -133,9 +133,9 @@ func wordBytes() int {
 // hasFolds is a variable, so that tests can do without the kernels.
 var hasFolds = simd.HasFolds()
 
-// MarkRows sets the bits of the rows of marked elements, 64 a word. There are bits for all rows and for all elements; no row from the first
-// of the part on is marked yet. Elements of a row may be in several parts, so parts are asked in their order: carry is what MarkRows of the
-// part before returned, and 0 for the first one.
+// MarkRows sets the bits of the rows of marked elements, 64 per word. The slices cover all rows and all elements. No row may be
+// marked yet, from the first row of the part on. Elements of a row may be in several parts, so call the parts in order: carry is the
+// result for the previous part, and 0 for the first.
 func (p *ElementRows) MarkRows(rows, elements []uint64, carry uint64) uint64 {
 	elements = elements[p.from:]
 	if p.have == nil {

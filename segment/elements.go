@@ -17,7 +17,7 @@ import (
 // and within a document in the order in which they begin. So the elements of a row are adjacent, and nested elements follow their
 // parent. A value belongs to the innermost element that contains it.
 
-// elementBuilder gathers elements. Its columns, sets and points have elements where those of a segment have rows.
+// elementBuilder collects elements. Its columns, sets and points are those of a segment, with elements instead of rows.
 type elementBuilder struct {
 	rows     []uint32 // by element
 	parents  []uint32 // by element: as in the section; nil: none has any
@@ -127,7 +127,7 @@ func (b *Builder) ElementEmpty(f FieldID, arrays int) {
 	}
 }
 
-// ElementPoint gives the innermost element its point, in degrees, if no array stands between. Of several the first is kept.
+// ElementPoint sets the point of the innermost element, in degrees, if there is no array between. The first of several points counts.
 func (b *Builder) ElementPoint(arrays int, lat, lng float64) {
 	if in, ok := b.elements.inner(); ok && in.arrays == arrays {
 		p := &b.elements.points
@@ -150,8 +150,8 @@ func (e *elementBuilder) memoryBytes() int64 {
 	return n
 }
 
-// buildElements writes the six sections of elements; none if no document has an element. Columns of elements
-// are columns whose rows are elements.
+// buildElements writes the six sections of elements, or none if no document has an element. Columns of elements are columns whose
+// rows are elements.
 func buildElements(_ context.Context, b *Builder, f *fileWriter) error {
 	e := &b.elements
 	if len(e.rows) == 0 {
@@ -243,7 +243,7 @@ func (e *Elements) forget() {
 	}
 }
 
-// need makes sure that rows and parents are as they were written.
+// need verifies the blocks of rows and parents.
 func (e *Elements) need() {
 	if !e.right.Load() {
 		e.r.blocks.touch(e.data)
@@ -345,7 +345,8 @@ func (e *Elements) MarkRows(rows, elements []uint64) {
 	}
 }
 
-// maxListedElements is how many elements are listed before they are marked with a bit each. (A variable, so that tests can lower it.)
+// maxListedElements is the number of elements up to which they are listed. Beyond it, they are marked with a bit each. (A variable,
+// so that tests can lower it.)
 var maxListedElements = 64 << 10
 
 // Of returns the elements of some rows, as a bitmap of the caller's own.
@@ -377,7 +378,7 @@ func (e *Elements) Of(rows *roaring.Bitmap) *roaring.Bitmap {
 	return rowlist.FromBits(marked.Words)
 }
 
-// search returns the first element, not before from, whose row is not below row.
+// search returns the first element, from from on, whose row is row or higher.
 func (e *Elements) search(from int, row uint32) int {
 	lo, step := from, 1
 	for lo+step < e.n && e.row(lo+step) < row {
@@ -394,8 +395,8 @@ func (e *Elements) search(from int, row uint32) int {
 	return lo
 }
 
-// Within returns those elements of a scope that some elements are, or stand in; direct: without an array between. The bitmap is the
-// caller's own.
+// Within returns the elements of scope that are, or contain, one of some elements. With direct, there may be no array between the
+// two. The bitmap belongs to the caller.
 func (e *Elements) Within(elements, scope *roaring.Bitmap, direct bool) *roaring.Bitmap {
 	found := roaring.And(elements, scope)
 	if !e.nested {
@@ -434,7 +435,7 @@ func (e *Elements) Span(row uint32) (from, to int) {
 	return from, from + to
 }
 
-// Inside reports whether an element is, or stands in, one of some elements.
+// Inside reports whether an element is, or is inside, one of some elements.
 func (e *Elements) Inside(element int, of *roaring.Bitmap) bool {
 	for i := uint32(element); !of.Contains(i); {
 		parent := e.parentCode(int(i))

@@ -9,10 +9,11 @@ import (
 	"svc/simd"
 )
 
-// Callers that are going to look up several things tell so first. Where each page is read by itself, the system reads these together.
+// Callers announce several lookups before they do them. If each page is read separately, the system then reads their pages together.
 
-// ExpectDocuments asks for the documents of some rows, without waiting for them. Unless PageByPage, it asks for their first
-// prefetchedDocument bytes in the processor's caches: each document lies in another page, so the first lines of each would be waited for.
+// ExpectDocuments requests the documents of some rows, without waiting for them. Unless PageByPage, it loads their first
+// prefetchedDocument bytes into the processor's caches: each document is in another page, so the first lines of each would be cache
+// misses.
 func (r *Reader) ExpectDocuments(rows []Row) {
 	if mapped.PageByPage() {
 		r.requestDocuments(rows, r.blocks.request)
@@ -37,8 +38,8 @@ func (r *Reader) ExpectWordCounts(f FieldID, rows []uint32) {
 	}
 }
 
-// ExpectWord asks for the beginnings of the postings of a word and of the words that it splits into, and if prefix is true, of that of the
-// words that begin with it. Callers that look up several words call it for each of them first. It does nothing unless PageByPage.
+// ExpectWord requests the beginnings of the postings of a word, of the words that it splits into, and if prefix is true, of the words
+// that begin with it. Callers that look up several words call it for all of them first. It does nothing unless PageByPage.
 func (r *Reader) ExpectWord(word string, prefix bool) {
 	if !mapped.PageByPage() {
 		return
@@ -60,7 +61,7 @@ func (r *Reader) ExpectWord(word string, prefix bool) {
 	}
 }
 
-// expectTerm asks for the beginning of the posting of a word, and reports whether there is one.
+// expectTerm requests the beginning of the posting of a word, and reports whether there is one.
 func (r *Reader) expectTerm(word string) bool {
 	offset, ok, err := r.dictionary().Get([]byte(word))
 	if ok = ok && err == nil; ok {
@@ -75,7 +76,7 @@ func (r *Reader) expectPosting(section []byte, offset uint64) {
 	}
 }
 
-// postingHead is how many bytes of a posting are asked for before it is read: most postings have fewer.
+// postingHead is how many bytes of a posting are requested before it is read. Most postings are shorter.
 const postingHead = 256
 
 // gatherItems requests the pages of rows of a table, of width bytes each. The rows ascend.
@@ -85,8 +86,8 @@ func (b *blocks) gatherItems(table []byte, width int, rows []uint32) {
 	}
 }
 
-// eachItems calls ask with the blocks that have the rows of a table of n rows, which begins at an offset: from a block to before another.
-// Blocks that are near each other are asked for together.
+// eachItems calls ask with the blocks from … to − 1 that contain the given rows of a table. The table has n rows of width bytes and
+// begins at offset at. Blocks that are close together are requested together.
 func eachItems(at, n, width int, rows []uint32, ask func(from, to int)) {
 	from, to := 0, 0 // blocks that are asked for next
 	for _, row := range rows {
@@ -112,8 +113,8 @@ func eachItems(at, n, width int, rows []uint32, ask func(from, to int)) {
 // joinedBlocks is how many unneeded blocks are read to avoid a second request.
 const joinedBlocks = 4
 
-// askedPieces notes which pieces of a section were asked for lately, by any search. While a search waits for one piece, memory may
-// lose others, so that they are asked for again after pieceFresh.
+// askedPieces records which pieces of a section any search requested recently. While a search waits for one piece, others may be
+// evicted from memory, so they are requested again after pieceFresh.
 type askedPieces struct {
 	mu    sync.Mutex // held while the rest changes
 	since atomic.Int64
@@ -154,7 +155,7 @@ func (a *askedPieces) fresh(now int64) bool {
 	return 0 <= age && age < int64(pieceFresh)
 }
 
-// ask reports whether a piece is to be asked for, and notes it.
+// ask reports whether to request a piece, and records the request.
 func (a *askedPieces) ask(piece int) bool {
 	bits := *a.bits.Load()
 	if piece>>6 >= len(bits) {

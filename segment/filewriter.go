@@ -113,7 +113,8 @@ func (w *fileWriter) flush() {
 	w.buf, w.settled = w.buf[:0], 0
 }
 
-// askEvery is after how many rows, words or comparisons throttle is asked while nothing is written: some tenths of a millisecond.
+// askEvery is the number of rows, words or comparisons after which throttle is called while nothing is written. They take a few
+// tenths of a millisecond.
 const askEvery = 4096
 
 // worked lets throttle also slow down the work before writing: n is about how many rows or words were processed since the last call.
@@ -235,7 +236,7 @@ func (w *fileWriter) abort(err error) error {
 	return w.err
 }
 
-// newSpool makes a temporary file beside the one that is written.
+// newSpool creates a temporary file beside the file that is being written.
 func (w *fileWriter) newSpool() (*mapped.Spool, error) {
 	w.spools++
 	return mapped.NewSpool(w.fs, fmt.Sprintf("%s-%d%s", w.name, w.spools, vfs.TempSuffix))

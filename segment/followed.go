@@ -62,7 +62,7 @@ func followed(p, q []byte, reach uint32) bool {
 	return false
 }
 
-// seek goes to the positions of the i-th row, which is not before the one it was at. It returns false where damage hides them.
+// seek moves to the positions of the i-th row, which must not be before the current row. It returns false if damage hides them.
 func (p *PositionReader) seek(i int) bool {
 	if b := i / blockRows; b > p.index/blockRows {
 		if 4*b > len(p.skips) {

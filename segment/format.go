@@ -21,8 +21,8 @@ const (
 	sumsFormat = 3
 )
 
-// featureVersion counts what a writer records beside the layout. A reader
-// accepts any value; a segment with an older one may want to be written again.
+// featureVersion counts what a writer records beyond the layout. A reader accepts any value. A segment with an older value may have
+// to be rewritten.
 const featureVersion = 3
 
 // shapeFeature is the first feature version whose segments hold the shapes of their rows.

@@ -270,7 +270,8 @@ func (f *forward) chosen(dst, rows []uint32, bits []uint64, size int) []uint32 {
 // noByte is noOrdinal in a table of bytes.
 const noByte = noOrdinal & 0xff
 
-// chosenBytes is chosen for ordinals of one byte. All from size on get the bit of size. It returns how many rows it has written to at.
+// chosenBytes is chosen for ordinals of one byte. Ordinals from size on use the bit of size. It returns how many rows it has written
+// to at.
 func chosenBytes(at, rows []uint32, ords []byte, bits []uint64, size int) (got int) {
 	var of [(noByte + 1) / 64]uint64
 	copy(of[:], bits)

@@ -127,7 +127,7 @@ func (r *Reader) ExternalID(row Row) []byte {
 	return id
 }
 
-// idAt returns where the external id of a row begins in the text of all ids. It may be outside in a damaged file.
+// idAt returns the offset of the external id of a row in the text of all ids. In a damaged file, it may be outside the text.
 func (r *Reader) idAt(row uint32) int { return int(binary.LittleEndian.Uint32(r.externalIDs[4*row:])) }
 
 // Lookup finds the row of an external id.

@@ -8,9 +8,9 @@ import (
 	"sort"
 )
 
-// An infix index of a column says for any part of a text which blocks of the column's strings may have it. A block is
-// neighbouring strings. For each trigram of its strings, one of a number of slots has the bit of the block. The blocks with a part are
-// among those whose bits are set in the slots of all its trigrams.
+// An infix index of a column lists the blocks of the column's strings that may contain a substring. A block is a run of adjacent
+// strings. Each trigram maps to a slot, and the slot has the bit of each block that contains the trigram. The blocks that contain a
+// substring are among those whose bits are set in the slots of all its trigrams.
 
 const (
 	infixVersion     = 1 // of the section: other versions are not read
@@ -64,7 +64,7 @@ func infixBlocks(n int, s func(ord int) []byte) (first []uint32, size int) {
 	return first, size
 }
 
-// appendInfix appends the index of ascending strings, whose blocks begin with the strings in first.
+// appendInfix appends the index of ascending strings. first has the first string of each block.
 func appendInfix(dst []byte, first []uint32, n int, s func(ord int) []byte, worked func(int)) []byte {
 	le := binary.LittleEndian
 	count := len(first)
@@ -124,7 +124,7 @@ type infixWriter struct {
 	data      []byte
 }
 
-// add makes the index of a column, if it is wanted and long enough. The checksum is the column's.
+// add makes the index of a column, if it is wanted and the column is long enough. checksum is that of the column.
 func (w *infixWriter) add(f *fileWriter, field FieldID, checksum uint64, n int, s func(ord int) []byte) {
 	if w.wanted == nil || !w.wanted(field) {
 		return
@@ -237,8 +237,8 @@ func (c *Column) Infixed() bool { return c.infix != nil }
 // LacksInfix reports whether the column has no infix index although it would get one if it were written with one.
 func (c *Column) LacksInfix() bool { return c.infix == nil && len(c.strings.text) >= MinInfixBytes }
 
-// MayContain returns the ordinals, ascending, among which are all strings with a part inside, and how many these are. It is not ok where
-// the column has no infix index, or the part is shorter than a trigram: then nothing is known.
+// MayContain returns ranges of ordinals, ascending, that include all strings with part as a substring, and how many ordinals these
+// are. ok is false if the column has no infix index or part is shorter than a trigram.
 func (c *Column) MayContain(part []byte) (ranges []OrdinalRange, n int, ok bool) {
 	x := c.infix
 	if x == nil || len(part) < gramBytes {
@@ -284,7 +284,7 @@ func (c *Column) MayContain(part []byte) (ranges []OrdinalRange, n int, ok bool)
 	return ranges, n, true
 }
 
-// SearchPart returns the first ordinal in [lo, hi) whose string has a part inside, or hi.
+// SearchPart returns the first ordinal in [lo, hi) whose string contains part, or hi.
 func (c *Column) SearchPart(part []byte, lo, hi int) int {
 	c.need(partStrings)
 	if lo = max(lo, 0); lo >= hi || hi > c.strings.n {
@@ -297,7 +297,7 @@ func (c *Column) SearchPart(part []byte, lo, hi int) int {
 		if found < 0 {
 			break
 		}
-		// The strings stand one behind the other, and the part may begin in one and end in the next.
+		// The strings are stored without separators, so a match may begin in one and end in the next.
 		at += found
 		lo += sort.Search(hi-lo, func(i int) bool { return offset(lo+i+1) > at })
 		if lo >= hi {

@@ -23,8 +23,8 @@ func Inspect(w io.Writer, fs vfs.FS, name string) error {
 	return mapped.Guard(func() error { return printFile(w, name, file.Bytes()) })
 }
 
-// printFile prints the meaning of every byte of a file, as far as it can be read, and returns the first
-// damage. A damaged section is printed as such, and the others are still shown.
+// printFile prints the meaning of every readable byte of a file, and returns the first damage. A damaged section is printed as
+// damaged, and the others are still shown.
 func printFile(w io.Writer, name string, data []byte) error {
 	t := binfmt.New(w)
 	footer, sections, err := parseContainer(name, data)

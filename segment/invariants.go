@@ -8,14 +8,14 @@ import (
 
 // What follows is called under invariant.Enabled alone.
 
-// checkNext checks that a document that is added comes behind those before it.
+// checkNext checks that an added document comes after the previous ones.
 func (b *Builder) checkNext(id DocID) {
 	if n := len(b.docIDs); n > 0 && b.docIDs[n-1] >= id {
 		invariant.Fail("document %d is added behind document %d", id, b.docIDs[n-1])
 	}
 }
 
-// checkWord checks that a word comes behind the one before it, and that its fields and their rows ascend.
+// checkWord checks that a word comes after the previous one, and that its fields and their rows ascend.
 func checkWord(before, word []byte, fields []fieldRows) {
 	if before != nil && bytes.Compare(before, word) >= 0 {
 		invariant.Fail("word %q is written behind %q", word, before)

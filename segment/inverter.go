@@ -165,7 +165,8 @@ func (v *inverter) occurs(l *wordList, row uint32, position uint16) {
 	l.next = uint32(position) + 1
 }
 
-// endRow marks the last position of the last row. It is in the tail: only what comes after it moves it to a slice.
+// endRow marks the last position of the last row. This position is still in the tail: it moves to a slice only when the next position
+// arrives.
 func (l *wordList) endRow() { l.tail[l.held-1] |= endOfRow }
 
 func (v *inverter) memoryBytes() int64 {

@@ -5,8 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// lazy is something of a section that is made when it is first asked for. Making it may panic with damage; then the
-// next call tries again.
+// lazy is a part of a section that is opened on first use. Opening may panic with damage, and then the next call tries again.
 type lazy[T any] struct {
 	made   atomic.Pointer[T]
 	making sync.Mutex

@@ -21,9 +21,10 @@ type MergeOptions struct {
 	Infix       func(FieldID) bool // columns that get an infix index, nil for those of which an input has one
 	Prefixes    bool               // write short-prefix postings
 
-	// Document returns the new document of a row of the output, compact JSON, valid until the next call; nil keeps the stored one. A new
-	// document has the words and places of the stored one, and both have at most LongText bytes. Where it has other fields, Present says
-	// so. It is called for each row once, in order, before Columns and Present are read, so it may fill them. nil: all are kept.
+	// Document returns the new document of a row of the output, as compact JSON that is valid until the next call, or nil to copy the
+	// stored one. A new document has the words and places of the stored one, and both have at most LongText bytes. If it has other
+	// fields, Present must have them. Merge calls Document once per row, in order, before it reads Columns and Present, so Document
+	// may fill them. nil: all documents are copied.
 	Document func(Row) ([]byte, error)
 	// Present has the rows of the output with certain fields, replacing those of the inputs. nil: none.
 	Present map[FieldID]*roaring.Bitmap
@@ -35,8 +36,7 @@ type MergeOptions struct {
 	Throttle func(bytes int) error // called as bytes are written; an error stops the merge
 }
 
-// keeps reports whether the inputs' columns of field f go into the output: they do not if the caller brings a
-// column in their place.
+// keeps reports whether the inputs' columns of field f are part of the output. They are not if the caller replaces them.
 func (o *MergeOptions) keeps(f FieldID) bool {
 	if o.Columns != nil && o.Columns.has(f) {
 		return false // replaced

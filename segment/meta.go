@@ -54,7 +54,7 @@ func (m *merger) writeMeta() error {
 	return nil
 }
 
-// verifyMeta has nothing to compare: the sections whose rows it counts are measured by it when they are opened.
+// verifyMeta has nothing to compare: opening the other sections checks them against its number of rows.
 func (r *Reader) verifyMeta() error {
 	if len(r.section(tagMeta)) != metaBytes {
 		return r.damaged(tagMeta, "%d bytes", len(r.section(tagMeta)))

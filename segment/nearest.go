@@ -142,9 +142,9 @@ func (c *positionCursor) step() (position uint32, ok bool) {
 	return position, true
 }
 
-// LowerCosts lowers costs[row − first], for each row from first on for which there is one, to the least of cost[position] over the
-// positions of the word in the row. cost, of 64 elements or more, does not fall from cost[nearest] on; positions behind its end cost as
-// much as the last one.
+// LowerCosts lowers costs[row − first], for each existing row from first on, to the smallest cost[position] over the positions of the
+// word in the row. cost has at least 64 elements and does not fall from cost[nearest] on. Positions beyond its end cost as much as
+// its last element.
 func (f FieldPosting) LowerCosts(costs []uint8, first uint32, cost []uint8, nearest int) {
 	if len(costs) == 0 || len(cost) <= payload {
 		return
@@ -177,7 +177,7 @@ func (f FieldPosting) LowerCosts(costs []uint8, first uint32, cost []uint8, near
 	}
 }
 
-// FarApart is from which distance on LowerDistances tells words no longer apart.
+// FarApart is the distance from which LowerDistances no longer distinguishes distances.
 const FarApart = 3
 
 // LowerDistances lowers costs[row − first], for each existing row from first on, to the smallest distance of two words in a field, if

@@ -7,7 +7,7 @@ import (
 	"svc/internal/mapped"
 )
 
-// spooled is bytes that are written one behind the other: many of them are in a temporary file.
+// spooled holds bytes that are appended. If they are many, they are in a temporary file.
 type spooled struct {
 	place func() (*mapped.Spool, error)
 	spool *mapped.Spool // nil: all are in tail
@@ -15,7 +15,7 @@ type spooled struct {
 	size  int // of all
 }
 
-// spoolTail is how many bytes stay in memory. (A variable, so that tests can lower it.)
+// spoolTail is the maximum number of bytes that stay in memory. (A variable, so that tests can lower it.)
 var spoolTail = 1 << 20
 
 func (s *spooled) write(p []byte) error {
@@ -86,7 +86,7 @@ type pairRun struct {
 // pairNumbers is how many numbers a run has. (A variable, so that tests can lower it.)
 var pairNumbers = 256 << 10
 
-// pairDigit is how many bits of a pair are sorted by at once: those of a word.
+// pairDigit is how many bits of a pair each pass of the sort uses: those of one word.
 const pairDigit = 10
 
 // add notes that in a row the word number second directly follows first. Numbers of words are below 1 <<

@@ -72,7 +72,7 @@ func (r *Reader) allNeighbours() *neighbourReader {
 	})
 }
 
-// number returns the number of the word whose posting is at an offset.
+// number returns the number of the word with the posting at offset.
 func (n *neighbourReader) number(offset int) (int, bool) {
 	words := len(n.words) / neighbourWordBytes
 	i := sort.Search(words, func(i int) bool {
@@ -232,8 +232,8 @@ func (r *Reader) neighbourRows(first, second int, f FieldID) (l rowlist.List, ok
 	return r.pairList(&block, i), true
 }
 
-// CountNeighbours returns an upper bound of the rows where b directly follows a: a row counts once per field. ok is false where
-// KnowsNeighbours is false of one of them.
+// CountNeighbours returns an upper bound of the number of rows where b directly follows a. A row counts once per field. ok is false
+// if KnowsNeighbours is false for one of them.
 func (r *Reader) CountNeighbours(a, b Posting) (n uint64, ok bool) {
 	first, second, ok := r.neighbourNumbers(a, b)
 	if !ok {
@@ -315,7 +315,7 @@ func (r *Reader) AddNeighbours(words []uint64, left, right []Posting, in func(Fi
 	}
 }
 
-// addBlock sets the bits of the rows of those pairs of a block whose second words have a bit.
+// addBlock sets the bits of the rows of the pairs in a block whose second word has its bit set in behind.
 func (r *Reader) addBlock(words []uint64, b *pairBlock, behind *[maxNeighbourWords / 64]uint64) {
 	n := 0
 	for _, w := range behind {
@@ -342,5 +342,5 @@ func (r *Reader) addBlock(words []uint64, b *pairBlock, behind *[maxNeighbourWor
 // long for a thousand.
 const deltasPer = 512
 
-// searchedSeconds is how many seconds are looked at one after the other while one is searched for.
+// searchedSeconds is how many second words can be compared one by one in the time of one binary search.
 const searchedSeconds = 16

@@ -50,7 +50,7 @@ func (r *Reader) verifyNeighbours() error {
 	return nil
 }
 
-// verifyPairOrder checks that blocks stand one behind the other and are of pairs in order.
+// verifyPairOrder checks that the blocks are contiguous, and that their pairs are in order.
 func (r *Reader) verifyPairOrder(n *neighbourReader, words int) error {
 	at := len(n.section)
 	if n.section != nil {

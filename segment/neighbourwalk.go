@@ -14,7 +14,7 @@ type neighbourSource struct {
 	to       []uint32 // row → row of the output, or noRow; nil when they are the same
 }
 
-// fieldsOf returns the fields that the words stand in, ascending.
+// fieldsOf returns the fields that contain the words, ascending.
 func fieldsOf(sources []neighbourSource) []FieldID {
 	var fields []FieldID
 	for _, s := range sources {
@@ -71,13 +71,12 @@ func (w *wordWalk) appendBelow(dst []uint64, end uint32, most int, buf *[]uint32
 }
 
 const (
-	// Occurrences are brought into the order of rows for so many rows at once, or fewer, where they have more occurrences.
+	// Occurrences are sorted by row in windows of this many rows, or fewer if they have more occurrences.
 	neighbourWindow = 1024
 	noSlot          = math.MaxUint16 // no word
 )
 
-// windowOccurrences is how many occurrences are brought into order at once, unless one row has more. (A variable, so that tests can
-// lower it.)
+// windowOccurrences is how many occurrences are sorted at once, unless one row has more. (A variable, so that tests can lower it.)
 var windowOccurrences = 128 << 10
 
 // eachNeighbour calls add for each pair of adjacent words in a field, with the row, in the order of the source's rows. A
@@ -189,7 +188,7 @@ func newWordLine() *wordLine {
 	return l
 }
 
-// pairs calls add for each two words that are neighbours among the occurrences of a row, whose order it may change.
+// pairs calls add for each two words that are neighbours among the occurrences of a row. It may reorder the occurrences.
 func (l *wordLine) pairs(of []uint64, row uint32, add func(first, second int, row uint32) error) (err error) {
 	shared := false // two words stand at one position
 	for _, o := range of {

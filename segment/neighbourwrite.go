@@ -132,7 +132,7 @@ type neighbourWriter struct {
 // neighbourPart is a block in lists.
 type neighbourPart struct{ lists, head int }
 
-// add appends a pair. Those of a block come one after the other.
+// add appends a pair. All pairs of a block are added before those of the next.
 func (w *neighbourWriter) add(second int, rows []uint32) error {
 	w.list = binary.AppendUvarint(w.list[:0], uint64(len(rows))<<1|rowlist.Delta)
 	w.list = rowlist.AppendDelta(w.list, rows)
@@ -150,8 +150,8 @@ func (w *neighbourWriter) add(second int, rows []uint32) error {
 	return w.lists.write(w.list)
 }
 
-// manyNeighbours is the number of rows from which a list is in Roaring format, even if that is larger. A hundred lists of
-// half a million rows are so long, and decoding one takes much of the time of its search.
+// manyNeighbours is the number of rows from which a list is in Roaring format, even if that is larger. Only about a hundred lists
+// among half a million rows are that long, and decoding such a list takes much of the time of its search.
 const manyNeighbours = 8192
 
 // denseList returns how many bytes a list has as a bitmap, at most.
@@ -216,8 +216,8 @@ func (w *neighbourWriter) write(words []frequentWord) error {
 	return nil
 }
 
-// writeNeighbours writes the section, or none if there are no words or more than a section can hold. It calls step now and
-// then, with the approximate number of occurrences and rows read since.
+// writeNeighbours writes the section, unless there are no words or more than a section can hold. It calls step regularly, with the
+// approximate number of occurrences and rows read since the last call.
 func writeNeighbours(f *fileWriter, words []frequentWord, sources []neighbourSource, step func(n int) error) (err error) {
 	if len(words) == 0 {
 		return nil

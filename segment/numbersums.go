@@ -54,8 +54,8 @@ const (
 	sumsOther
 )
 
-// SumsNumbers reports whether SumNumbers works: no row has two numbers, and all numbers are whole and between −2³¹ and 2³¹. The first call
-// goes through the different numbers.
+// SumsNumbers reports whether SumNumbers works: no row has two numbers, and all numbers are integers between −2³¹ and 2³¹. The first
+// call reads all distinct numbers.
 func (c *Column) SumsNumbers() bool {
 	if !c.SingleNumbers() {
 		return false
@@ -80,7 +80,7 @@ func (c *Column) allWhole() bool {
 	return true
 }
 
-// sumBatch is how many ordinals are read before their numbers. Misses of one kind overlap better than misses of both in turn.
+// sumBatch is how many ordinals are read before their numbers. Cache misses of one kind overlap better than alternating ones.
 const sumBatch = 512
 
 // SumNumbers adds the numbers of rows to the sums of their groups, all below len(sums); nil groups: all rows are in group 0.
@@ -102,7 +102,7 @@ func (c *Column) SumNumbers(sums []NumberSums, rows, groups []uint32) {
 	}
 }
 
-// addEach adds the numbers of ordinals to the sums of groups. Ordinals past the numbers stand for rows without a number.
+// addEach adds the numbers of ordinals to the sums of groups. An ordinal without a number stands for a row without one.
 func addEach(sums []NumberSums, groups, ords []uint32, numbers []byte) {
 	groups = groups[:len(ords)]
 	for i, ord := range ords {
@@ -134,8 +134,8 @@ func (n *NumberSums) addAll(ords []uint32, numbers []byte) {
 	n.Most, n.Below = most, below
 }
 
-// SumCounted adds the number of each ordinal as many times as it is counted; ordinals ascend, and at least one is given. The column is one
-// of SumsNumbers.
+// SumCounted adds the number of each ordinal as many times as times says. Ordinals ascend, and there is at least one. SumsNumbers
+// must be true for the column.
 func (c *Column) SumCounted(sum *NumberSums, ords, times []uint32) {
 	c.need(partNumbers)
 	var count, high, low uint64 // as in addAll
@@ -193,7 +193,7 @@ func (c *Column) CountIntervals(counts, rows []uint32, first int64, size uint64)
 	}
 }
 
-// FloatsOf appends the number of each row, without its rest; NaN for a row that has none. The column is one of SingleNumbers.
+// FloatsOf appends the number of each row, without its rest, or NaN for a row without one. SingleNumbers must be true for the column.
 func (c *Column) FloatsOf(dst []float64, rows []uint32) []float64 {
 	c.need(partRowNumbers)
 	c.need(partNumbers)
@@ -215,8 +215,8 @@ func (c *Column) FloatsOf(dst []float64, rows []uint32) []float64 {
 	return dst
 }
 
-// StringOrdinals appends the ordinal of the string of each row; Strings() for a row that has none. The column is one of SingleStrings.
-// NumberOrdinals likewise.
+// StringOrdinals appends the ordinal of the string of each row, or Strings() for a row without one. SingleStrings must be true for
+// the column. NumberOrdinals does the same for numbers.
 func (c *Column) StringOrdinals(dst, rows []uint32) []uint32 {
 	c.need(partRowStrings)
 	return c.rowStrings.ordinals(dst, rows, uint32(c.Strings()))

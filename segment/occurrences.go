@@ -9,11 +9,11 @@ import (
 	"svc/simd"
 )
 
-// AppendOccurrences appends, for each position where the word stands in one of the rows,
+// AppendOccurrences appends, for each position of the word in one of the rows,
 //
 //	tag | index of the row in rows << 16 | position
 //
-// in ascending order. The rows ascend. For many rows it is quicker than asking a PositionReader for each.
+// in ascending order. The rows ascend. For many rows it is faster than a PositionReader.
 func (f FieldPosting) AppendOccurrences(dst []uint64, rows []uint32, tag uint64) []uint64 {
 	r := f.Positions()
 	if f.rows.Code == rowlist.Delta {
@@ -118,7 +118,7 @@ func (f FieldPosting) appendDense(dst []uint64, r *PositionReader, c *rowlist.Ro
 	return dst
 }
 
-// NoPosition stands for a row without the word; positions up there are as far away as can be anyway.
+// NoPosition stands for a row without the word. Positions that high are too far away to matter.
 const NoPosition = 1<<16 - 1
 
 // FirstPositions appends, for each of some ascending rows, the lowest position of the word, or NoPosition.

@@ -9,7 +9,7 @@ import (
 	"svc/segment/rowlist"
 )
 
-// count returns how many rows have an ordinal, without reading them; 0 for an ordinal that there is not.
+// count returns how many rows have an ordinal, without reading them, and 0 for an ordinal that does not exist.
 func (v *inverse) count(ord int) int {
 	if uint(ord) >= uint(v.ords) {
 		return 0
@@ -132,8 +132,8 @@ func (v *inverse) countMarked(ord int, among *roaring.Bitmap, bits []uint64) int
 	return n
 }
 
-// sparse is of how many rows of a segment one at most has a value for its rows to be looked up one by one: a bitmap of them consists of
-// lists.
+// sparse: if at most one in this many rows of a segment has a value, rows are looked up one by one. A bitmap of so few rows consists
+// of lists.
 const sparse = 16
 
 // countHeavyMarked counts the rows of a heavy ordinal among a set that is given twice, as a bitmap and as

@@ -157,7 +157,7 @@ func (v *inverse) heavyBetween(lo, hi int) (n int) {
 	return n
 }
 
-// addWhole adds the bitmap of the first ordinal from lo on that has one, unless it is one of runs.
+// addWhole adds the bitmap of the first ordinal from lo on that has one, unless the bitmap consists of runs.
 func (v *inverse) addWhole(dst *roaring.Bitmap, lo int) bool {
 	l, _ := v.heavyRows(v.heavyFrom(lo))
 	if v.inPlanes(l) {

@@ -22,9 +22,9 @@ const (
 	planeListRows = 128
 )
 
-// bitPlanes are the ordinals of rows that have one at most. For each 256 rows there are 4 words with the lowest bits of their ordinals,
-// then 4 with the next bits, and so on. So a comparison needs a few operations per bit for 64 rows (Y. Li and J. M. Patel, BitWeaving,
-// SIGMOD 2013). All bits are set for a row without an ordinal, and behind the last row.
+// bitPlanes are the ordinals of rows with at most one ordinal. For each 256 rows there are 4 words with the lowest bits of their
+// ordinals, then 4 with the next bits, and so on. So a comparison of 64 rows needs a few operations per bit (Y. Li and J. M. Patel,
+// BitWeaving, SIGMOD 2013). All bits are set for a row without an ordinal, and after the last row.
 type bitPlanes struct {
 	n     int // bits of an ordinal; 0: the column has no planes
 	rows  int
@@ -83,13 +83,13 @@ const (
 	gatherLow = 0x0102040810204080 // a product with it has the lowest bits of bytes in its highest byte
 )
 
-// decode returns the ordinals of the rows from 64·word on; those of rows without one have all bits set.
+// decode returns the ordinals of the 64 rows from 64·word on. Rows without an ordinal have all bits set.
 func (p *bitPlanes) decode(ords *[64]uint32, word int) {
 	block, at := p.block(word/len(simd.PlaneMarks{})), word%len(simd.PlaneMarks{})*8
 	for i := range 8 {
 		var low, high uint64 // bytes of the ordinals of 8 rows
 		for b := range p.n {
-			// Each byte gets the plane's bits, but keeps that of its row, which then becomes the lowest.
+			// Each byte gets the bits of the plane and keeps only the bit of its row, which then becomes the lowest.
 			bits := uint64(block[planeBytes*b+at+i]) * lowBits & oneBits
 			bits = (bits + 0x7f*lowBits) >> 7 & lowBits
 			if b < 8 {
@@ -105,7 +105,7 @@ func (p *bitPlanes) decode(ords *[64]uint32, word int) {
 	}
 }
 
-// decodeFrom is how many rows of a word must be wanted so that all are decoded.
+// decodeFrom is the number of wanted rows in a word from which all its rows are decoded.
 const decodeFrom = 8
 
 // each appends the ordinals of rows and, for each, the index of its row in rows. It leaves out ordinals from size on, and rows
@@ -160,8 +160,8 @@ func (p *bitPlanes) set(ord int) *roaring.Bitmap {
 	return setOf(p.rows, func(marks []uint64) { p.mark(marks, ord, ord+1) })
 }
 
-// addAmong adds those of some rows that have an ordinal. Few rows are looked up; if there are more, the rows with the ordinal are marked
-// first.
+// addAmong adds those of some rows that have an ordinal. It looks up few rows one by one. For more rows, it first marks the rows with
+// the ordinal.
 func (p *bitPlanes) addAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) {
 	few := among.GetCardinality()*planeShare < uint64(p.rows)
 	var marked *rowlist.Bits

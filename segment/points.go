@@ -151,11 +151,11 @@ func (g *Geo) at(i int) (lat, lng float64) {
 // Len returns the number of rows that have a point.
 func (g *Geo) Len() int { return g.n }
 
-// Rows returns the rows that have a point; shared, not to be modified.
+// Rows returns the rows that have a point. The bitmap is shared and must not be modified.
 func (g *Geo) Rows() *roaring.Bitmap { return g.all() }
 
-// AppendAround appends at most n rows whose points lie around a place: those
-// next to it on the curve that orders the cells. They are near it, though seldom the nearest.
+// AppendAround appends at most n rows whose points are close to a place on the curve that orders the cells. They are near it, but
+// rarely the nearest.
 func (g *Geo) AppendAround(dst []uint32, lat, lng float64, n int) []uint32 {
 	cell := uint64(cellOf(lat, lng))
 	at := sort.Search(g.n, func(i int) bool { return binary.LittleEndian.Uint64(g.cells[8*i:]) >= cell })
@@ -189,8 +189,7 @@ func (g *Geo) AddRowsInCap(dst *roaring.Bitmap, lat, lng, meters float64) {
 	g.addCovered(dst, s2.CapFromCenterAngle(center, angle), test)
 }
 
-// AddRowsInBox adds the rows in the box, edges included; left > right means
-// that it crosses the antimeridian.
+// AddRowsInBox adds the rows in the box, including its edges. If left > right, the box crosses the antimeridian.
 func (g *Geo) AddRowsInBox(dst *roaring.Bitmap, top, left, bottom, right float64) {
 	if !(bottom <= top) {
 		return
@@ -217,8 +216,8 @@ func (g *Geo) AddRowsInBox(dst *roaring.Bitmap, top, left, bottom, right float64
 // degree is one in radians.
 const degree = math.Pi / 180
 
-// box is a Rect that says of every cell that it meets that it does. Rect.IntersectsCell misses some, whole faces among
-// them: it takes the longitudes of an edge that goes west for all those that the edge does not have.
+// box is a Rect whose IntersectsCell returns true for every cell that it meets. Rect.IntersectsCell misses some, including whole
+// faces, because it takes the longitudes of an edge that goes west for its complement.
 type box struct{ s2.Rect }
 
 func (b box) IntersectsCell(c s2.Cell) bool { return b.Intersects(c.RectBound()) }
@@ -226,8 +225,7 @@ func (b box) IntersectsCell(c s2.Cell) bool { return b.Intersects(c.RectBound())
 // coverer makes few cells of a region, for it is their edges that cost time.
 var coverer = s2.RegionCoverer{MaxLevel: s2.MaxLevel, LevelMod: 1, MaxCells: 16}
 
-// addCovered adds the rows whose points pass the test, looking only at the
-// cells that cover the region.
+// addCovered adds the rows whose points pass the test. It reads only the cells that cover the region.
 func (g *Geo) addCovered(dst *roaring.Bitmap, region s2.Region, test func(lat, lng float64) bool) {
 	var rows []uint32
 	for _, cell := range coverer.Covering(region) {

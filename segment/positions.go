@@ -33,8 +33,8 @@ func appendNumber(dst []byte, v uint32) []byte {
 	return append(dst, byte(v)|endOfNumber)
 }
 
-// decodePositions appends the positions of the row that begins at p[at].
-// Bytes that end before the row does give what stands there.
+// decodePositions appends the positions of the row that begins at p[at]. If the bytes end before the row does, it appends the
+// positions before that.
 func decodePositions(dst []uint16, p []byte, at int) ([]uint16, int) {
 	next, v, shift := uint32(0), uint32(0), 0
 	for at < len(p) {
@@ -60,8 +60,8 @@ const (
 	everyByte = everyEnd >> 7 // 1 in each byte
 )
 
-// skipRows returns the offset behind the n-th end of a row after p[at], or
-// len(p) when there are fewer; at where p ends before it.
+// skipRows returns the offset after the n-th end of a row after p[at], or len(p) if there are fewer. If p ends before at, it returns
+// at.
 func skipRows(p []byte, at, n int) int {
 	if at >= len(p) {
 		return at

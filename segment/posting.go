@@ -256,7 +256,7 @@ func AddToBits(bits []uint64, postings []Posting, in func(FieldID) bool) {
 	eachList(postings, in, func(l rowlist.List) { l.AddToBits(bits) })
 }
 
-// eachList calls f for lists of rows that are together those of some postings in the fields that in reports (nil: all).
+// eachList calls f with lists of rows. Their union is the rows of some postings in the fields for which in returns true (nil: all).
 func eachList(postings []Posting, in func(FieldID) bool, f func(rowlist.List)) {
 	for _, p := range postings {
 		if in == nil && p.union.Count > 0 {
@@ -284,7 +284,7 @@ func setOf(rows int, mark func(bits []uint64)) *roaring.Bitmap {
 	return rowlist.FromBits(bits.Words)
 }
 
-// Most returns how many rows there are over all fields, at most: those of several fields may count for each.
+// Most returns an upper bound of the number of rows in all fields. A row in several fields may count several times.
 func (p Posting) Most() int {
 	if p.union.Count > 0 {
 		return p.union.Count
@@ -301,8 +301,8 @@ func (p Posting) Most() int {
 	return n
 }
 
-// Rows returns the rows over all fields; shared, not to be modified. It, and
-// any bitmap computed from it, may use mapped memory: both end with the Reader.
+// Rows returns the rows of all fields. The bitmap is shared and must not be modified. It, and any bitmap computed from it, may use
+// mapped memory, so both are valid until the Reader is closed.
 func (p Posting) Rows() *roaring.Bitmap {
 	switch {
 	case p.union.Count > 0:
@@ -333,7 +333,7 @@ func (p Posting) CountCommon(o Posting) uint64 {
 	return p.Rows().AndCardinality(o.Rows())
 }
 
-// list returns the rows over all fields, if they are stored as one list.
+// list returns the rows of all fields, if they are stored as one list.
 func (p Posting) list() (rowlist.List, bool) {
 	switch {
 	case p.union.Count > 0:
@@ -358,7 +358,7 @@ func (f FieldPosting) ID() FieldID { return f.id }
 // Count returns the number of rows.
 func (f FieldPosting) Count() int { return f.rows.Count }
 
-// Rows returns the rows; shared, not to be modified, and valid like Posting.Rows.
+// Rows returns the rows. The bitmap is shared, must not be modified, and is valid as long as that of Posting.Rows.
 func (f FieldPosting) Rows() *roaring.Bitmap { return f.rows.Bitmap() }
 
 // AppendRows appends the rows in ascending order.
@@ -410,7 +410,7 @@ func (p *PositionReader) Append(dst []uint16, row Row) []uint16 {
 	return dst
 }
 
-// Same reports whether two postings of one segment are the same one.
+// Same reports whether two postings of one segment are the same posting.
 func (p Posting) Same(o Posting) bool {
 	return p.start == o.start && len(p.section) == len(o.section) && (len(p.section) == 0 || &p.section[0] == &o.section[0])
 }

@@ -66,7 +66,7 @@ func peekUvarint(p []byte, at int) (int, uint64) {
 	return s.at - at, v
 }
 
-// rowsBefore prints the head that stands before a row list, and the list.
+// rowsBefore prints the head before a row list, and the list.
 func (i *inspector) rowsBefore(name string, l rowlist.List, head func(*scan)) {
 	s := scanOf(nil, i.p, i.at)
 	head(&s)

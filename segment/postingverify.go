@@ -73,7 +73,7 @@ func (r *Reader) verifyRows(t tag, l rowlist.List, n int) ([]uint32, error) {
 	return rows, nil
 }
 
-// validRoaring reports whether p is one sound bitmap in Roaring format.
+// validRoaring reports whether p is exactly one valid bitmap in Roaring format.
 func validRoaring(p []byte) bool {
 	b := roaring.New()
 	n, err := b.FromUnsafeBytes(p)

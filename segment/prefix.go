@@ -14,8 +14,8 @@ const (
 	// maxPrefixBytes is the longest prefix that has postings of its own.
 	maxPrefixBytes = 4
 
-	// minPrefixWords is how many words of the segment must begin with a prefix for it
-	// to have a posting. Below, walking the words costs about as much as reading one.
+	// minPrefixWords is the number of words of the segment that must begin with a prefix for it to have a posting. With fewer,
+	// reading the postings of the words costs about as much as reading one.
 	minPrefixWords = 32
 
 	prefixEntryBytes = 16
@@ -132,7 +132,7 @@ func (r *Reader) openPrefixes() error {
 	return nil
 }
 
-// copyPrefixes copies the prefix postings of the only input, or makes them where it has none and they are asked for.
+// copyPrefixes copies the prefix postings of the only input. If it has none, and they are requested, it makes them.
 func (m *merger) copyPrefixes() error {
 	r := m.in[0].Reader
 	if !m.o.Prefixes {
@@ -153,8 +153,8 @@ func (m *merger) copyPrefixes() error {
 	return m.mergePrefixes()
 }
 
-// mergePrefixes writes the prefix postings: those of the inputs brought
-// together, and in inputs that have none for a prefix the union of its words.
+// mergePrefixes writes the prefix postings. It merges those of the inputs. If an input has no posting for a prefix, it uses the union
+// of its words.
 func (m *merger) mergePrefixes() error {
 	if !m.o.Prefixes {
 		return nil
@@ -266,11 +266,12 @@ func (r *Reader) verifyPrefixes() error {
 	return nil
 }
 
-// unionBytes is the maximum number of position bytes of a prefix that Verify unites at once; it needs several times as
-// much memory. A variable, so that tests can lower it.
+// unionBytes is the maximum number of position bytes of a prefix that Verify unites at once. This needs several times as much memory.
+// (A variable, so that tests can lower it.)
 var unionBytes = 8 << 20
 
-// verifyUnion checks that a posting is the union of those of the words with a prefix, in one go or for some of the rows at a time.
+// verifyUnion checks that a posting is the union of those of the words with a prefix, in one pass or in several over parts of the
+// rows.
 func (r *Reader) verifyUnion(prefix []byte, p Posting) error {
 	size := 0
 	for i := range p.fields {

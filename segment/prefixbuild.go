@@ -106,8 +106,8 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
-// unite makes the unions, in out, of all words with the first prefix and of those with each of the following ones that begin with it. It
-// returns how many prefixes these are. The unions are valid until the next call, which is for higher prefixes.
+// unite makes the unions, in out, of all words with the first prefix, and of the words with each of the following prefixes that begin
+// with it. It returns how many prefixes these are. The unions are valid until the next call, which must be for higher prefixes.
 func (g *prefixGroup) unite(keys []uint64) int {
 	g.plant(keys)
 	g.gather()
@@ -209,7 +209,7 @@ func (g *prefixGroup) uniteField(f *prefixField) {
 		from = min(from, first)
 		g.worked(wordWork + len(positions))
 	}
-	// A union has no more rows than its words. Its positions take no more bytes, as their distances are no larger.
+	// A union has no more rows than its words. Its positions take no more bytes, because their distances are no larger.
 	for i := len(g.unions) - 1; i >= 0; i-- {
 		if u := &g.unions[i]; u.shorter >= 0 {
 			g.unions[u.shorter].rowAt += u.rowAt

@@ -2,14 +2,14 @@ package segment
 
 import "runtime"
 
-// A lookup of the number of a row misses the cache twice: for the ordinal, and for the number. If many rows are looked up, it takes less
-// time to read both parts of the column first, in the order of memory, which processors fetch ahead.
+// A lookup of the number of a row misses the cache twice: for the ordinal, and for the number. If many rows are looked up, it is
+// faster to first read both parts of the column in address order, because processors prefetch that.
 
 // cacheLine is the size of what processors fetch.
 const cacheLine = 64
 
-// Lines that are read in the time that a lookup takes. Ordinals are read in the order of rows and independently, so that many of their
-// misses overlap. Numbers wait for them. (Variables, so that tests can change them.)
+// How many lines are read in the time of one lookup. The lookups of ordinals follow the order of rows and are independent, so many of
+// their misses overlap. Lookups of numbers wait for the ordinals. (Variables, so that tests can change them.)
 var (
 	linesPerNumber  = 4
 	linesPerOrdinal = 1

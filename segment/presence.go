@@ -23,8 +23,7 @@ type rowSet struct {
 // rowRun is the rows first…last, both included.
 type rowRun struct{ first, last uint32 }
 
-// add adds a row. Rows that ascend extend the last run or begin a new one. A row below the last one goes to
-// late.
+// add adds a row. Ascending rows extend the last run or begin a new one. A row below the last one goes to late.
 func (s *rowSet) add(row uint32) {
 	if i := len(s.runs) - 1; i >= 0 {
 		switch last := &s.runs[i].last; row {
@@ -79,7 +78,7 @@ func (s *rowSet) memoryBytes() int64 { return int64(cap(s.runs)*8 + cap(s.late)*
 
 const presenceEntryBytes = 16
 
-// writePresence writes a section of rows by field, ascending; none when there is no field:
+// writePresence writes a section of rows by field, ascending, or none if there is no field:
 //
 //	u32 fields, u32 0
 //	fields × { u16 field, u16 code, u32 count, u32 offset, u32 length }
@@ -151,7 +150,7 @@ func (r *Reader) presenceIn(t tag, aux uint32) (presenceReader, error) {
 	return p, nil
 }
 
-// fields returns how many fields there are, whose entries are inside the section.
+// fields returns the number of fields. All their entries are inside the section.
 func (p *presenceReader) fields() int {
 	if len(p.section) == 0 {
 		return 0

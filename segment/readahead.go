@@ -17,10 +17,11 @@ import (
 // verifies signs, links, codes and sets of vectors before the first search, as far as memory allows (see walked). Open does
 // not. For the rest, and for full rows, a search requests everything that a step needs at once.
 
-// aheadStep is how much is read ahead at a time: the disk has others to serve between. The next step is asked for before one is checked.
+// aheadStep is how much is read ahead at a time, so that the disk can serve others between the steps. The next step is requested
+// before one is verified.
 const aheadStep = 1 << 20
 
-// aheadPatience is how long reading ahead makes way for searches of the file that wait for the disk, too, in all.
+// aheadPatience is how long in total read-ahead pauses for searches of the file that wait for the disk, too.
 const aheadPatience = 20 * time.Millisecond
 
 // aheadLeft is the number of bytes that may still be read ahead for open files. More would displace other pages, and most
@@ -35,7 +36,7 @@ func init() { aheadLeft.Store(leastAhead) }
 // 256 MiB. Call it before any file is opened.
 func ReadAheadOf(memory int64) { aheadLeft.Store(max(leastAhead, memory/4)) }
 
-// takeAhead takes up to n bytes of aheadLeft, and returns how many.
+// takeAhead takes up to n bytes from aheadLeft, and returns how many.
 func takeAhead(n int64) int64 {
 	for {
 		left := aheadLeft.Load()
@@ -120,7 +121,7 @@ func (a *ahead) stop() {
 	a.checked.Store(false)
 }
 
-// giveWay waits until no search waits for the disk, so long at most. It returns how long more that may be.
+// giveWay waits, at most so long, until no search waits for the disk. It returns the rest of the time.
 func (a *ahead) giveWay(most time.Duration) time.Duration {
 	const look = 200 * time.Microsecond
 	for ; most > 0 && a.waiting.Load() > 0 && !a.stopped(); most -= look {
@@ -138,9 +139,9 @@ func (a *ahead) stopped() bool {
 	}
 }
 
-// ReadAhead reads and verifies what OpenQuick left, and then what walks through the graphs of the file need, while searches run. Last it
-// reads the rest of a cold file. Callers that search the file call it; repeated calls do nothing. Close ends it, and so does damage that
-// Inspect finds.
+// ReadAhead reads and verifies what OpenQuick left, then what walks through the graphs of the file need, while searches run. Finally
+// it reads the rest of a cold file. Callers that search the file call it. Repeated calls do nothing. Close stops it, and so does
+// damage that Inspect finds.
 func (r *Reader) ReadAhead() {
 	graphs := slices.ContainsFunc(r.sections, func(s section) bool { return s.tag == tagGraph })
 	a := &r.ahead
@@ -185,7 +186,7 @@ func (r *Reader) ReadAhead() {
 	})
 }
 
-// readGraphs reads and verifies what walks through the graphs need, as much of it as is taken of aheadLeft.
+// readGraphs reads and verifies what walks through the graphs need, up to the bytes taken from aheadLeft.
 func (r *Reader) readGraphs() {
 	a := &r.ahead
 	parts, total := r.walked()
@@ -235,8 +236,8 @@ func (r *Reader) steps(parts []section, do func(at, n int64) bool) bool {
 	return true
 }
 
-// checkAhead reports whether a range is sound, and records the verified blocks. It reports no damage: callers that need
-// the block do. It skips files of format 1, which would be read by whole sections.
+// checkAhead reports whether a range is sound, and records the verified blocks. It does not report damage, because callers that need
+// the block do so. It skips files of format 1, which would be read by whole sections.
 func (b *blocks) checkAhead(at, n int64) bool {
 	right := b.sums != nil
 	for i := int(at >> blockBits); right && i <= int((at+n-1)>>blockBits); i++ {
@@ -287,7 +288,7 @@ func (r *Reader) besideRows(s section) section {
 	return s
 }
 
-// samples is of how many pages it is asked whether they are in memory before a file is taken to be.
+// samples is the number of pages that are checked before a file counts as in memory.
 const samples = 32
 
 // isCold reports whether a vector search would have to wait for the disk, because read-ahead has not finished.

@@ -15,7 +15,7 @@ import (
 	"svc/segment/fst"
 )
 
-// Reader reads one mapped segment file. All methods may be used by several goroutines.
+// Reader reads one mapped segment file. All methods are safe for concurrent use.
 type Reader struct {
 	name     string
 	file     *mapped.File
@@ -230,7 +230,7 @@ func (r *Reader) open(quick bool) error {
 	return nil
 }
 
-// Close unmaps the file and its column files. Nothing that the Reader returned may be used afterwards.
+// Close unmaps the file and its column files. The caller must not use anything that the Reader returned afterwards.
 func (r *Reader) Close() error {
 	if invariant.Enabled {
 		r.closed.Store(true)

@@ -16,7 +16,7 @@ import (
 // mapped.Guard as far as their data is readable. Call no other methods except Close.
 type Salvaged struct {
 	*Reader
-	// Lost is what many documents suffer from. What ails one shows when it is read.
+	// Lost is the damage that affects many documents. Damage of a single document shows when the document is read.
 	Lost []*apierr.Corruption
 	// Mended is where one wrong bit was turned back. More come as documents are read.
 	Mended []*apierr.Corruption
@@ -88,7 +88,7 @@ func (s *Salvaged) lost(err error) bool {
 	return err != nil
 }
 
-// openContainer finds the sections, and what tells whether they are as they were written.
+// openContainer finds the sections and their checksums.
 func (s *Salvaged) openContainer() error {
 	parse := func() (err error) {
 		s.footer, s.sections, err = parseContainer(s.name, s.data)
@@ -118,7 +118,7 @@ func (s *Salvaged) openContainer() error {
 // mendable is the size in bytes of the largest section of checksums in which a flipped bit is searched for. This takes some seconds.
 const mendable = 64 << 10
 
-// openBlocks finds the checksums of blocks, or takes those of sections for them.
+// openBlocks finds the checksums of blocks, or else uses those of sections.
 func (s *Salvaged) openBlocks() error {
 	b := &s.blocks
 	err := mapped.Guard(func() error {

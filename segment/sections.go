@@ -79,8 +79,8 @@ type sectionKind struct {
 	in      files  // 0: inSegments
 	with    tag    // 0: none
 
-	// scattered: searches read few, distant pages. False for columns, which are read in runs, for small sections, and for those of
-	// vectors, which ask for what they need.
+	// scattered: searches read few, distant pages. It is false for columns, which are read in runs, for small sections, and for those
+	// of vectors, which request their pages.
 	scattered bool
 
 	build  func(ctx context.Context, b *Builder, f *fileWriter) error
@@ -92,7 +92,7 @@ type sectionKind struct {
 	inspect func(i *inspector)
 }
 
-// files are the kinds of files that a kind of section stands in.
+// files are the kinds of files that can contain a kind of section.
 type files uint8
 
 const (
@@ -165,13 +165,13 @@ func allSectionKinds() []sectionKind {
 		{tag: tagWideSigns, meaning: "signs that need more comparisons", since: 4, with: tagVectors, inspect: (*inspector).signs},
 		{tag: tagOldSigns, meaning: "signs of codes, of earlier programs", since: 3, with: tagVectors, inspect: (*inspector).signs},
 		{tag: tagGraph, meaning: "graph over codes", since: 1, with: tagVectors, inspect: (*inspector).graph},
-		// The last one: it has the checksums of all that stands before it.
+		// The last section: it has the checksums of everything before it.
 		{tag: tagSums, meaning: "checksums of blocks", since: 3, small: true, in: inSegments | inColumns,
 			build: buildSums, open: (*Reader).openSums, merge: (*merger).writeSums, copy: (*merger).copyRest, verify: (*Reader).verifySums, inspect: (*inspector).sums},
 	}
 }
 
-// stands reports whether sections of the kind belong into some kind of files.
+// stands reports whether sections of the kind belong in a kind of file.
 func (k *sectionKind) stands(where files) bool { return max(k.in, inSegments)&where != 0 }
 
 // kindOf returns the kind with a tag, or nil for a kind that this program does not know.

@@ -39,7 +39,7 @@ func (s *shapeParts) add(row uint32, p *geo.ShapePart) {
 	s.addCode(row, geo.BoxOf(p.Rings), geo.AppendPart(nil, p))
 }
 
-// addCode adds a part that is encoded already, whose bytes it keeps.
+// addCode adds an encoded part, and copies its bytes.
 func (s *shapeParts) addCode(row uint32, b geo.Box, code []byte) {
 	s.all = append(s.all, shapePart{row, middleCell(b), b, code})
 	s.bytes += int64(cap(code))
@@ -251,7 +251,7 @@ func (l *shapeLevel) box(i int) geo.Box {
 	return geo.Box{MinLng: f64(0), MinLat: f64(1), MaxLng: f64(2), MaxLat: f64(3)}
 }
 
-// AddRowsMeeting adds the rows whose shapes have a place in common with the region, edges included.
+// AddRowsMeeting adds the rows whose shapes share a place with the region, including its edges.
 func (s *Shapes) AddRowsMeeting(dst *roaring.Bitmap, r *geo.Region) {
 	top := len(s.levels) - 1
 	var d geo.Decoder

@@ -13,7 +13,7 @@ import (
 // each row of codes. While a file is being read ahead, searches read the signs of all codes instead: one range, a
 // thirty-second of the full rows. Then they request at once the full rows that are worth comparing.
 
-// mostSigns is up to how many bytes of signs are read for a search: they take as long as the blocks of a walk.
+// mostSigns is the maximum number of bytes of signs that a search reads. They take as long as the blocks of a walk.
 const mostSigns = 32 << 20
 
 // keptShare: if more than one in so many rows would be compared, a walk, or a scan of all codes, reads less.
@@ -33,8 +33,8 @@ func (s *EmbedderShape) keptBySigns(wanted int) int {
 // The zero value means that EmbedderShape.keptBySigns suffices.
 type wideSigns struct{ kept, of uint32 }
 
-// The number of rows that a search by signs has to keep grows with these powers of how many are compared and wanted. For independent
-// normal components it was measured to grow with a power of 0.45 to 0.65 from 16,384 to 1,000,000 rows.
+// The number of rows that a search by signs has to keep grows with these powers of the numbers of compared and wanted rows. For
+// independent normal components it was measured to grow with a power of 0.45 to 0.65 from 16,384 to 1,000,000 rows.
 const (
 	wideByRows    = 0.7
 	wideByFewRows = 0.55 // of fewer than the sample has
@@ -64,8 +64,8 @@ func (v *Vectors) comparesSigns() bool {
 	return len(v.signs.Words) > 0 && v.signs.Quick() && (v.centred || 0 < v.cosine && v.cosine <= mostCosine)
 }
 
-// signsInstead reports whether no search walks, because there are no clusters through which a walk would lead. Searches compare signs,
-// and all codes where signs would keep more than one row in keptShare.
+// signsInstead reports whether no search walks, because the vectors have no clusters that could guide a walk. Searches compare signs
+// instead, or all codes if signs would keep more than one row in keptShare.
 func (v *Vectors) signsInstead() bool { return v.wide.of > 0 && v.comparesSigns() }
 
 // scanShare: with long rows, and at most so many rows per step of its patience, a walk takes longer than comparing the signs of all
@@ -143,8 +143,7 @@ const (
 	documentStart = 16 << 10
 )
 
-// askForDocuments requests the documents of the first of some rows, so that a caller does not wait for one after the
-// other.
+// askForDocuments requests the documents of the first of some rows, so that a caller does not wait for them one after the other.
 func (r *Reader) askForDocuments(rows []Scored) {
 	ids := make([]Row, 0, mostDocuments)
 	for _, x := range rows[:min(len(rows), mostDocuments)] {
@@ -153,7 +152,7 @@ func (r *Reader) askForDocuments(rows []Scored) {
 	r.requestDocuments(ids, r.blocks.fetchAll)
 }
 
-// requestDocuments calls ask with what there is of the index for some rows, and then with the starts of their documents.
+// requestDocuments calls ask with the entries of the index for some rows, and then with the beginnings of their documents.
 func (r *Reader) requestDocuments(rows []Row, ask func(p []byte)) {
 	index, data := r.docs.index, r.docs.data
 	offsets := func(row Row) []byte { return index[docOffsetBytes*int(row):][:2*docOffsetBytes] }

@@ -27,7 +27,7 @@ const (
 	gatheredShare = 2
 )
 
-// GatherSigns copies the signs of some rows; nil: searches among these would gain nothing. The rows may be deleted ones.
+// GatherSigns copies the signs of some rows, which may be deleted. It returns nil if searches among these would gain nothing.
 func (v *Vectors) GatherSigns(rows *roaring.Bitmap) (signs *FilterSigns) {
 	n := rows.GetCardinality()
 	if !v.comparesSigns() || v.rows != nil || v.ends != nil || n < leastGathered || gatheredShare*n > uint64(v.vectors) || int(rows.Maximum()) >= v.vectors {

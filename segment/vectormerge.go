@@ -106,8 +106,8 @@ type vectorMerger struct {
 // fromSet marks the source of an entry as the set instead of an input.
 const fromSet = 1<<32 - 1
 
-// merge writes the vectors of one embedder. The largest graph of the inputs is the base of the new one:
-// vectors that are in it keep their links, and the others are linked to them.
+// merge writes the vectors of one embedder. The largest graph of the inputs is the base of the new one: its vectors keep their links,
+// and the others are linked to them.
 func (v *vectorMerger) merge() error {
 	if err := v.chooseShape(); err != nil {
 		return err
@@ -123,7 +123,8 @@ func (v *vectorMerger) merge() error {
 	return w.write()
 }
 
-// chooseShape takes the shape of the set, or that of the inputs: binary when one is, else of half precision when one is.
+// chooseShape takes the shape of the set. Without a set, the shape is binary if that of an input is, and otherwise has half precision
+// if that of an input does.
 func (v *vectorMerger) chooseShape() error {
 	if v.set != nil {
 		v.shape = v.set.shape
@@ -148,7 +149,7 @@ func (v *vectorMerger) chooseShape() error {
 	return nil
 }
 
-// lay makes the entries of the output, and where their vectors come from.
+// lay makes the entries of the output, and records the source of their vectors.
 func (v *vectorMerger) lay() error {
 	own, given := 0, 0 // entries of the set taken; vectors that the inputs have
 	for _, in := range v.in {

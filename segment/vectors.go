@@ -63,7 +63,7 @@ const (
 	kindGiven
 )
 
-// Numbers of the row lists of the section vset; those of fragments follow.
+// Numbers of the row lists of the section vset. Those of fragments follow.
 const (
 	setAny        = iota // rows with a vector
 	setGiven             // rows with kindGiven, also without a vector
@@ -137,7 +137,7 @@ func bytesOf[T int8 | uint32 | uint64](numbers []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(numbers))), len(numbers)*int(unsafe.Sizeof(x)))
 }
 
-// Vectors reads the vectors of one embedder. They lie in mapped memory.
+// Vectors reads the vectors of one embedder. They are in mapped memory.
 type Vectors struct {
 	r       *Reader
 	shape   EmbedderShape
@@ -219,8 +219,8 @@ func (r *Reader) readVectors(e EmbedderID) *Vectors {
 	return v
 }
 
-// openRows opens the section vrow, and reports whether its parts fit their counts. The parts behind the
-// full vectors are verified here, the full vectors row by row as they are read.
+// openRows opens the section vrow, and reports whether its parts match their counts. The parts after the full vectors are verified
+// here, and the full vectors row by row when they are read.
 func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 	if len(p) < vectorHeadBytes {
 		return false
@@ -267,8 +267,8 @@ func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 	return ok
 }
 
-// openCodes opens the section vcod, and reports whether it fits the vectors. The list of outliers behind the
-// codes is verified here; codes are verified as they are read.
+// openCodes opens the section vcod, and reports whether it matches the vectors. The list of outliers after the codes is verified
+// here, and codes when they are read.
 func (v *Vectors) openCodes(p []byte) bool {
 	if len(p) < codeHeadBytes || v.shape.Binary {
 		return false
@@ -328,21 +328,21 @@ func (v *Vectors) coded() ann.Codes {
 	return ann.Codes{Bytes: v.codes, Stride: v.quantizer.Stride(), Touch: v.touchCodes}
 }
 
-// touchCodes makes sure that the codes of some vectors are as they were written.
+// touchCodes verifies the codes of some vectors.
 func (v *Vectors) touchCodes(vectors []uint32) {
 	if a := &v.r.ahead; !a.checked.Load() {
 		v.r.blocks.touchRows(bytesOf(v.codes), v.quantizer.Stride(), vectors, a.asked.Load())
 	}
 }
 
-// touchSigns makes sure that the signs of some vectors are as they were written.
+// touchSigns verifies the signs of some vectors.
 func (v *Vectors) touchSigns(vectors []uint32) {
 	if a := &v.r.ahead; !a.checked.Load() {
 		v.r.blocks.touchRows(bytesOf(v.signs.Words), 8*v.signs.Stride, vectors, a.asked.Load())
 	}
 }
 
-// touchLinks makes sure that some links of the graph are as they were written.
+// touchLinks verifies some links of the graph.
 func (v *Vectors) touchLinks(links []uint32) {
 	if b := &v.r.blocks; !b.sound.Load() && !v.r.ahead.checked.Load() {
 		p := bytesOf(links)
@@ -353,7 +353,7 @@ func (v *Vectors) touchLinks(links []uint32) {
 	}
 }
 
-// touchRows makes sure that the full rows of some vectors are as they were written.
+// touchRows verifies the full rows of some vectors.
 func (v *Vectors) touchRows(vectors []uint32) {
 	v.r.blocks.touchRows(v.full, v.shape.rowBytes(), vectors, false)
 }
@@ -501,8 +501,8 @@ func (v *Vectors) CountIn(rows *roaring.Bitmap) int {
 	return n
 }
 
-// Row returns the entry of a row, and whether it has one (an entry may have no vectors). Vectors are appended to dst[:0]
-// exactly as sent, or rounded to half precision; those of a binary embedder as 0.0 and 1.0. Fragments may alias mapped memory.
+// Row returns the entry of a row, and whether it has one (an entry may have no vectors). It appends the vectors to dst[:0], exactly
+// as sent or rounded to half precision, and those of a binary embedder as 0.0 and 1.0. Fragments may alias mapped memory.
 func (v *Vectors) Row(dst []float32, row Row) (DocVectors, bool) {
 	entry, ok := v.find(row)
 	if !ok {
@@ -548,8 +548,8 @@ func appendUnpacked(dst []float32, rows []uint64, dimensions int) []float32 {
 	return dst
 }
 
-// Rows returns the rows that have a vector. It, as the bitmaps of the three methods that follow, is
-// never nil, shared, not to be modified, and may use mapped memory.
+// Rows returns the rows that have a vector. Its bitmap, and those of the three methods that follow, are never nil, are shared, must
+// not be modified, and may use mapped memory.
 func (v *Vectors) Rows() *roaring.Bitmap { return v.sets.bitmap(setAny) }
 
 // Given returns the rows whose vectors came with the document, including those that came with none.

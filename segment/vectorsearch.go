@@ -44,8 +44,8 @@ func similarityOf(dot, norms float32) float32 {
 	return 1 - (1-cos)/2
 }
 
-// wideSimilarity computes in 64 bits, for vectors whose squares exceed float32. A vector with a component that is not a
-// number is similar to nothing.
+// wideSimilarity computes in 64 bits, for vectors whose squares exceed float32. A vector with a component that is not a number is
+// similar to no other.
 func wideSimilarity(a, b []float32) float32 {
 	var dot, aa, bb float64
 	for i := range a {
@@ -63,7 +63,7 @@ func wideSimilarity(a, b []float32) float32 {
 	return float32(1 - (1-cos)/2)
 }
 
-// vectorSearch is one search under way, with its scratch memory.
+// vectorSearch is one search in progress, with its scratch memory.
 type vectorSearch struct {
 	v    *Vectors
 	q    []float32
@@ -119,16 +119,15 @@ const (
 	fewDimensions = 1 << 6
 )
 
-// Search appends the k rows whose best vectors are most similar to q, best first, equal ones by
-// ascending row; allowed (nil: all) restricts the rows. Similarities are exact; that a row is missed is
-// possible in segments with a graph, on average for two in a hundred of the best at most. A query of
-// another length than the embedder's dimensions finds nothing.
+// Search appends the k rows whose best vectors are most similar to q, best first, equal ones by ascending row. allowed restricts the
+// rows (nil: all rows). Similarities are exact. In segments with a graph, a search may miss rows: on average, at most two of the
+// hundred best. A query whose length is not the number of dimensions finds nothing.
 func (v *Vectors) Search(dst []Scored, q []float32, k int, allowed *roaring.Bitmap) []Scored {
 	return v.search(dst, q, k, 0, allowed, nil)
 }
 
-// SearchEffort is Search with another effort: after how many steps that find none of the best a walk through a graph ends; 0 for
-// the usual one. More misses less and takes longer.
+// SearchEffort is Search with another effort: the number of steps without a new best vector after which a walk through a graph ends,
+// or 0 for the default. A higher effort misses fewer rows and takes longer.
 func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed *roaring.Bitmap) []Scored {
 	return v.search(dst, q, k, effort, allowed, nil)
 }
@@ -192,7 +191,8 @@ func (s *vectorSearch) encode() {
 	s.code = ann.Quantizer{Dimensions: len(q), Scale: scale}.AppendCode(s.bytes[:0], s.normal)
 	s.bytes = s.code
 	s.unit, s.perfect = 1/(scale*stored), int64(scale*stored)
-	// Each product of components is wrong by the other one times an error of rounding, whose variance is 1 ⁄ 12.
+	// The error of each product of components is a component times the rounding error of the other one. The variance of a rounding
+	// error is 1 ⁄ 12.
 	s.margin = errorDeviations * float32(math.Sqrt(float64(1/(scale*scale)+1/(stored*stored))/12))
 }
 
@@ -210,7 +210,7 @@ func (v *Vectors) bitSimilarity(differ int64) float32 {
 	return 1 - float32(differ)/float32(64*v.shape.words())
 }
 
-// atMost returns what the similarity of a vector is at most whose code has this score.
+// atMost returns the maximum similarity of a vector whose code has this score.
 func (s *vectorSearch) atMost(score int32) float32 {
 	if s.v.shape.Binary {
 		return s.v.bitSimilarity(-int64(score))
@@ -218,7 +218,7 @@ func (s *vectorSearch) atMost(score int32) float32 {
 	return (1 + float32(score)*s.unit + s.margin) / 2
 }
 
-// similarity returns the similarity to a vector whose dot product with the query and sum of squares are known.
+// similarity returns the similarity to a vector, given its dot product with the query and its sum of squares.
 func (s *vectorSearch) similarity(dot, squares float32, vector int) float32 {
 	norms := s.norm * float32(math.Sqrt(float64(squares)))
 	if dot-dot != 0 || norms-norms != 0 {
@@ -294,7 +294,7 @@ func (s *vectorSearch) scored(at int) Scored {
 	return Scored{Row(s.v.owner(i)), s.similarity(s.dots[at], s.squares[at], i)}
 }
 
-// compareBest is compare where best is sorted, of at most k, and stays so. No row comes twice.
+// compareBest is compare for a sorted best of at most k rows, and keeps it sorted. No row occurs twice.
 func (s *vectorSearch) compareBest(k int) {
 	if s.v.shape.Binary {
 		before := len(s.best)
@@ -395,9 +395,8 @@ func (s *vectorSearch) reach(wanted, effort int) ann.Reach {
 	return r
 }
 
-// walkPast walks where nearly all rows may be found, as it is when a few are deleted, and passes over the others. It
-// reports whether that is so, and it found enough. Where signs are compared, vectors that have the
-// numbers of their rows are left to walk.
+// walkPast walks if nearly all rows are allowed, for example if only a few are deleted, and skips the others. It returns true if this
+// is the case and it found enough. If signs are compared, it leaves vectors that are numbered like their rows to walk.
 func (s *vectorSearch) walkPast(k, wanted, effort int, rows *roaring.Bitmap) bool {
 	v := s.v
 	others := v.r.rows - int(rows.GetCardinality()) // with a vector or without one
@@ -415,7 +414,7 @@ func (s *vectorSearch) counts(vector uint32) bool {
 	return s.rows == nil || s.rows.Contains(s.v.owner(int(vector)))
 }
 
-// walk searches the graph; it reports whether there is one, it is worth it, and it found enough.
+// walk searches the graph. It returns true if there is one, the walk is worthwhile, and it found enough.
 func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.Bitmap) bool {
 	if s.v.encoded == nil {
 		return false
@@ -507,8 +506,8 @@ func (s *vectorSearch) complete(k int) {
 	s.settle(k)
 }
 
-// scan compares codes of all candidates, as many as it takes until the full rows of the best ones
-// show that no other can be among the k.
+// scan compares the codes of all candidates. It keeps more and more of the best ones, until the full rows show that no other can be
+// among the k.
 func (s *vectorSearch) scan(k, wanted, candidates int, allowed *roaring.Bitmap) {
 	for keep := wanted + wanted/2 + 32; keep < candidates/4; keep *= 4 {
 		s.found = ann.Scan(s.found[:0], s.v.coded(), s.code, keep, allowed)
@@ -554,8 +553,8 @@ func (s *vectorSearch) rescore(k int) bool {
 	return false
 }
 
-// fetch asks for the full rows of the first n that were found, unless those of the first few are in memory. These are compared first, and
-// mostly no others are.
+// fetch requests the full rows of the first n found vectors, unless those of the first few are in memory. These are compared first,
+// and mostly they are enough.
 func (s *vectorSearch) fetch(few, n int) {
 	b, width := &s.v.r.blocks, s.v.shape.rowBytes()
 	if b.sound.Load() || b.file == nil {

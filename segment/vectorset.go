@@ -14,7 +14,7 @@ func NewVectorSet(rows int, shape EmbedderShape, keep bool) *VectorSet {
 	return &VectorSet{rows: rows, keep: keep, vectorStore: vectorStore{shape: shape}}
 }
 
-// Add gives a row its entry, whose slices are copied. A set that was given anything but an entry of its shape fails the merge.
+// Add sets the entry of a row, and copies its slices. If an entry does not match the shape of the set, the merge fails.
 func (s *VectorSet) Add(r Row, v DocVectors) { s.add(uint32(r), v) }
 
 // MemoryBytes returns about what the set holds.

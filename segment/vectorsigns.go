@@ -76,7 +76,7 @@ func (t *signsTrial) recall() float64 {
 	return 1 - float64(missed)/float64(hits)
 }
 
-// wide returns how many rows searches by signs have to keep for a recall of wideRecall. It reports whether they are at most one in
+// wide returns how many rows searches by signs have to keep for a recall of wideRecall. It reports whether this is at most one row in
 // widestShare.
 func (t *signsTrial) wide() (wideSigns, bool) {
 	keep := t.rows / widestShare

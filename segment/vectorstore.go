@@ -55,7 +55,7 @@ const (
 	maxSlabBytes   = 1 << 20
 )
 
-// vectorStore gathers entries and vectors of one embedder by ascending row.
+// vectorStore collects entries and vectors of one embedder by ascending row.
 type vectorStore struct {
 	shape EmbedderShape
 	vectorEntries

@@ -117,8 +117,7 @@ func (v *Vectors) verifySets() error {
 	return nil
 }
 
-// verifyCodes compares the codes with the full rows. Kernels round differently when they compute norms, so a
-// code may be one off.
+// verifyCodes compares the codes with the full rows. Kernels round differently when they compute norms, so a code may differ by one.
 func (v *Vectors) verifyCodes() error {
 	if v.codes == nil {
 		return nil

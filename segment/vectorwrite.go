@@ -27,8 +27,8 @@ const (
 	shortNorm  = 1.0 / (1 << 10)
 	shortQuery = leastNorms / shortNorm
 
-	// maxClippedLoss is how much of a vector of length 1 may be cut off at the ends of the scale; one that loses
-	// more is an outlier, since its products with queries are wrong by up to as much.
+	// maxClippedLoss is how much of a vector of length 1 may be clipped at the ends of the scale. If more is lost, the vector is an
+	// outlier, because the error of its products with queries may be as large.
 	maxClippedLoss = 0.1
 
 	// Signs are of use as usual if they find leastRecall of the signsHits nearest rows, and otherwise if one row in widestShare, or fewer,
@@ -130,8 +130,8 @@ type vectorWriter struct {
 	wide   []float32 // memory for rows of half precision
 }
 
-// write writes the sections of one embedder: nothing without entries, vectors and row lists always, codes if
-// they pay, a graph if there are enough vectors. The vectors of a binary embedder are their own codes.
+// write writes the sections of one embedder. It writes nothing if there are no entries. It always writes vectors and row lists, codes
+// if they save time, and a graph if there are enough vectors. The vectors of a binary embedder are their own codes.
 func (w *vectorWriter) write() error {
 	vectors := w.entries.vectors()
 	switch {

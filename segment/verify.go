@@ -12,8 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// VerifyFile opens a segment, or a file of columns beside one, and verifies it. To which segment such columns belong is
-// for Reader.OpenColumns to say.
+// VerifyFile opens a segment, or a file of columns beside one, and verifies it. Reader.OpenColumns checks which segment such columns
+// belong to.
 func VerifyFile(fs vfs.FS, name string) error {
 	r, err := openFile(fs, name, false)
 	if err != nil {
@@ -163,12 +163,12 @@ func (r *Reader) inspect(wait func(bytes int) error) (first *apierr.Corruption, 
 	return first, nil
 }
 
-// smallAmong reports whether one of some sections, whose names are parted by commas, is small.
+// smallAmong reports whether one of the sections with these names, separated by commas, is small.
 func smallAmong(names string) bool {
 	return slices.ContainsFunc(sectionKinds, func(k sectionKind) bool { return k.small && strings.Contains(names, k.tag.String()) })
 }
 
-// verifyContainer checks the checksums, and that nothing stands between sections.
+// verifyContainer checks the checksums, and that there are no gaps between sections.
 func (r *Reader) verifyContainer() error {
 	end := int64(len(fileMagic))
 	seen := map[uint64]bool{}

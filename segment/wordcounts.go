@@ -21,7 +21,7 @@ type fieldCounts struct {
 	counts []byte
 }
 
-// add sets the count of a row; of several for one row the last counts. Rows ascend. No words leave no entry.
+// add sets the count of a row. If a row is set several times, the last count is used. Rows ascend. A count of 0 leaves no entry.
 func (c *fieldCounts) add(row uint32, n int) {
 	if n <= 0 {
 		return
@@ -55,7 +55,7 @@ type countedField struct {
 //	fields × { u16 field, u16 kind, u32 count, u64 offset }
 //	the counts, at multiples of 4
 //
-// It asks for the counts of one field after the other.
+// It requests the counts field by field.
 func writeWordCounts(f *fileWriter, rows int, fields []countedField, counts func(i int) *fieldCounts) {
 	head := make([]byte, 8, 8+len(fields)*wordCountEntryBytes)
 	binary.LittleEndian.PutUint32(head, uint32(len(fields)))

@@ -61,8 +61,8 @@ func (r *Reader) Term(word []byte) (Posting, bool) {
 	return readPosting(&r.blocks, r.postings, offset)
 }
 
-// Splits returns the places, ascending, where a word splits into two words of the dictionary, with the postings of the two. Most beginnings
-// of a word are no words, or are not followed by one: no posting is read for these.
+// Splits returns the positions, ascending, where a word splits into two words of the dictionary, with the postings of the two. It
+// reads no posting unless both parts are words, which is rare.
 func (r *Reader) Splits(word string) iter.Seq2[int, [2]Posting] {
 	return func(yield func(int, [2]Posting) bool) {
 		if invariant.Enabled {
@@ -170,8 +170,8 @@ func (it *TermIterator) ask() {
 	}
 }
 
-// expectState asks for the surroundings of a state. States on the way to a word are near each other, and so are those behind the
-// transitions of a state.
+// expectState requests the data around a state. States on the way to a word are close together, and so are the states after its
+// transitions.
 func (it *TermIterator) expectState(at uint32) {
 	if !it.states.ask(int(at >> pieceBits)) {
 		return
@@ -199,8 +199,8 @@ func (it *TermIterator) Err() error {
 	return nil
 }
 
-// verifyWords walks the dictionary and all postings. Words ascend, and each leads to the end of the posting
-// before. The budget stops a forged automaton whose transitions lead to no word.
+// verifyWords walks the dictionary and all postings. Words ascend, and the posting of each begins where the previous one ends. The
+// budget stops a forged automaton whose transitions lead to no word.
 func (r *Reader) verifyWords() error {
 	budget := &fst.Budget{Left: maxWordBytes + 1}
 	it := r.Terms(nil, nil, budget)

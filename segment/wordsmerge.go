@@ -9,8 +9,7 @@ import (
 	"svc/segment/fst"
 )
 
-// fieldSource is the part of a word in a field of one input: coded rows or
-// rows as numbers, and the coded positions.
+// fieldSource is the part of a word in a field of one input: encoded or decoded rows, and the encoded positions.
 type fieldSource struct {
 	in        int
 	rows      []uint32 // of the input
@@ -32,7 +31,7 @@ func (s *fieldSource) head(to []uint32) uint32 {
 	return noRow
 }
 
-// wordMerger brings the fields of one word from several inputs together.
+// wordMerger merges the fields of one word from several inputs.
 type wordMerger struct {
 	m       *merger
 	fields  []FieldID
@@ -96,8 +95,7 @@ func (w *wordMerger) addPosting(in int, p Posting) error {
 	return nil
 }
 
-// merge returns the fields with their rows in the output, valid until the
-// next call. A field whose rows are all deleted is left out.
+// merge returns the fields with their rows in the output, valid until the next call. It omits a field whose rows are all deleted.
 func (w *wordMerger) merge() ([]fieldRows, error) {
 	type span struct {
 		r0, r1, p0, p1 int
@@ -124,8 +122,8 @@ func (w *wordMerger) merge() ([]fieldRows, error) {
 	return w.out, nil
 }
 
-// copyFrom is how many bytes of positions a field of a word has when they are copied from the inputs to the file, instead of being
-// brought together in memory: those of a short prefix in a large segment would fill it.
+// copyFrom is the number of position bytes of a field of a word from which they are copied from the inputs to the file instead of
+// being merged in memory. The positions of a short prefix in a large segment would fill the memory.
 var copyFrom = 1 << 20
 
 // copiedPositions are positions that stay in the inputs until they are written.
@@ -161,7 +159,7 @@ func (c *copiedPositions) add(n, rows int, positions []byte) {
 	c.size += len(positions)
 }
 
-// mergeField appends the rows and positions of one field; or returns where the positions are, when they are many.
+// mergeField appends the rows and positions of one field. If the positions are many, it returns where they are instead.
 func (w *wordMerger) mergeField(sources []fieldSource) (copied *copiedPositions, err error) {
 	size := 0
 	for i := range sources {
@@ -236,9 +234,9 @@ func (w *wordMerger) eachStretch(sources []fieldSource, f func(s *fieldSource, r
 	return nil
 }
 
-// streamedWords is the largest number of input words for which a merge makes the filter while it writes. How many of them are shared is
-// not known before. So of more words, it makes the filter of the dictionary that it wrote, which takes time, but memory for the words of
-// the output alone. (A variable, so that tests can lower it.)
+// streamedWords is the largest number of input words for which a merge makes the filter while it writes. It does not know yet how
+// many words the inputs share. With more words, it makes the filter from the finished dictionary. This takes time, but needs memory
+// only for the words of the output. (A variable, so that tests can lower it.)
 var streamedWords = 1 << 20
 
 // mergeWords writes postings and dictionary, and notes which prefixes have enough words.

@@ -7,7 +7,7 @@ import (
 	"svc/segment/fst"
 )
 
-// wordWork is how many rows take as long as a word does beside its rows.
+// wordWork is the cost of a word without its rows, in rows.
 const wordWork = 16
 
 // buildWords writes postings and dictionary, and leaves the input of the prefixes in b.
@@ -43,8 +43,8 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
-// dictionaryWriter writes postings to their section as words come in byte order, and the dictionary after them. Until then
-// the FST stays in memory; it is small beside the postings.
+// dictionaryWriter writes postings to their section as words arrive in byte order, and the dictionary after them. Until then the FST
+// is in memory. It is small compared with the postings.
 type dictionaryWriter struct {
 	f    *fileWriter
 	post postingWriter
@@ -125,6 +125,6 @@ func (d *dictionaryWriter) filterOf(dictionary []byte) error {
 	return nil
 }
 
-// filteredWords is from how many words on a dictionary has a filter. A smaller one stays in the caches of the processor. (A variable, so
-// that tests can lower it.)
+// filteredWords is the number of words from which a dictionary has a filter. A smaller one stays in the processor's caches. (A
+// variable, so that tests can lower it.)
 var filteredWords = 1000

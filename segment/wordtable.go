@@ -84,7 +84,7 @@ func keyOf(word []byte, field uint16) wordKey {
 	return wordKey{head: head, more: more, hash: uint32(high ^ low ^ (high^low)>>32), size: uint16(len(word)), field: field}
 }
 
-// is reports whether an entry is of a word, as far as the key has it.
+// is reports whether an entry may be of a word: it compares the part of the word that is in the key.
 func (e *wordEntry) is(k *wordKey) bool {
 	return e.head == k.head && e.more == k.more && e.field == k.field && e.size == k.size
 }
