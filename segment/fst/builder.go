@@ -7,10 +7,10 @@ import (
 	"math/bits"
 )
 
-// Builder makes an FST of words that come in byte order. States that are equal are written once, as far as the registry finds them.
+// Builder makes an FST of words that arrive in byte order. Equal states are written once, as far as the registry finds them.
 //
-// The states on the path of the last word are open: words to come may add transitions. Add closes those that the next word does not share
-// with it, the deepest first, so that the target of a transition is known when its state is written.
+// The states on the path of the last word are open, because further words may add transitions. Add closes those that the next word
+// does not share with it, the deepest first, so that the target of a transition is known when its state is written.
 type Builder struct {
 	data  []byte // the FST so far
 	open  []openState

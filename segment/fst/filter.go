@@ -24,7 +24,7 @@ const (
 	maxFilterSize = 1 << 30
 )
 
-// FilterWriter makes a filter of words that come in byte order.
+// FilterWriter makes a filter of words that arrive in byte order.
 type FilterWriter struct {
 	bits       []byte
 	last       []byte // the word before, as far as it counts
@@ -87,7 +87,8 @@ func sizeFor(size int) int {
 	return n
 }
 
-// behindLength is how many bytes of a word the first character and those behind it are; 0 where that is ASCII.
+// behindLength is the number of bytes of the first character of a word and the following bytes in the filter, or 0 if the character
+// is ASCII.
 func behindLength(word []byte) int {
 	if len(word) == 0 || word[0] < firstByte {
 		return 0
@@ -104,7 +105,8 @@ func behindLength(word []byte) int {
 // firstByte is the least first byte of a character of several bytes.
 const firstByte = 0xc0
 
-// behindOf is the beginning that stands for the first byte of a character and bytes behind it. No other has its number of bytes.
+// behindOf is the beginning for the first byte of a character and the bytes after the character. No other beginning has its number of
+// bytes.
 func behindOf(first byte, behind []byte) beginning {
 	return beginning{uint64(first) | uint64(binary.LittleEndian.Uint32(behind))<<8, 0xff << 56}
 }
@@ -179,8 +181,8 @@ type question struct {
 	rest       uint8
 }
 
-// ask asks the filter about the transitions of a frame from i on that lead to its others. Each answer is a cache miss. All places are
-// computed before the first one is read, so that the processor waits for many misses at once.
+// ask asks the filter about the transitions of a frame, from i on, that lead to its others. Each answer is a cache miss. All places
+// are computed before the first one is read, so that the processor waits for many misses at once.
 func (w *Walk) ask(top *frame, i int) {
 	b := &top.branches
 	b.from = i
@@ -211,8 +213,8 @@ func (w *Walk) ask(top *frame, i int) {
 	}
 }
 
-// noneBehind reports whether the filter rules out every accepted word that begins with a character which has the first byte b. It is false
-// if an edit is left, or if such a character stands near in the word of the automaton. state is the state after b.
+// noneBehind reports whether the filter rules out every accepted word that begins with a character whose first byte is b. It is false
+// if an edit is left, or if such a character is near in the word of the automaton. state is the state after b.
 func (w *Walk) noneBehind(b byte, state int) bool {
 	rests, ok := w.typos.Unlike(state, w.rests[:0])
 	if !ok {

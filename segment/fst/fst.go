@@ -137,7 +137,7 @@ func (f *FST) decode(at uint32, s *state) bool {
 	if f.check != nil {
 		f.check(at)
 	}
-	// The up to 3 bytes at and below it that are read unchecked stand above the header's first.
+	// The up to 3 unchecked bytes at and below it are above the first byte of the header.
 	head := f.data[at]
 	if head&singleFlag != 0 {
 		s.n, s.single, s.final, s.finalOutput, s.output = 1, true, false, 0, 0
@@ -223,7 +223,7 @@ func (f *FST) follow(s *state, i int) (target uint32, output uint64, ok bool) {
 	return target, output, ok
 }
 
-// find returns the first transition whose byte is not below b, or s.n.
+// find returns the first transition whose byte is at least b, or s.n.
 func (f *FST) find(s *state, b byte) int {
 	if s.single {
 		if s.key >= b {
@@ -327,7 +327,7 @@ func (c *Cursor) Next(b byte) bool {
 	return ok && c.f.decode(target, &c.s)
 }
 
-// Value returns the number of the word that the cursor has come through, if that is one.
+// Value returns the number of the word that the cursor has read, if it is a word.
 func (c *Cursor) Value() (value uint64, ok bool) { return c.sum + c.s.finalOutput, c.s.final }
 
 // Budget is an automaton that accepts everything until more transitions

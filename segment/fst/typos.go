@@ -8,16 +8,16 @@ import (
 	"github.com/blevesearch/vellum"
 )
 
-// Typos is an automaton that accepts the words within a few edits of one word. A state of a dictionary has dozens of transitions, most of
-// them on bytes that do not come next in the word. So Typos says which bytes it treats alike (Others), and which endings it accepts once no
-// edit is left (Rests).
+// Typos is an automaton that accepts the words within a few edits of one word. A state of a dictionary has dozens of transitions,
+// most of them on bytes that are not next in the word. So Typos reports which bytes it treats alike (Others), and which endings it
+// accepts once no edit is left (Rests).
 type Typos interface {
 	vellum.Automaton
 
 	// Settled reports whether all that follows a state matches.
 	Settled(state int) bool
 
-	// Others tells to which state most bytes lead. ok is false if that is not known.
+	// Others returns the state to which most bytes lead. ok is false if it is unknown.
 	Others(state int) (o Others, ok bool)
 
 	// Rests appends how a word ends, in any order, if no edit is left. ok is false if one is left.
@@ -63,7 +63,8 @@ const MaxRests = 10
 // othersFrom is the least number of transitions for which Others pays off.
 const othersFrom = 3
 
-// filterFrom is the least number of transitions for which the filter is asked. Asking takes longer than reading two or three states.
+// filterFrom is the minimum number of transitions for which the filter is used. The filter takes longer than reading two or three
+// states.
 const filterFrom = 6
 
 // branches has the possible continuations of a frame whose automaton has edits left.
@@ -116,7 +117,7 @@ func (w *Walk) prepare(top *frame) {
 	}
 }
 
-// expectOthers tells of the states behind the transitions of a frame that lead to its others: most of them are read.
+// expectOthers announces the states after the transitions of a frame that lead to its others. Most of them are read.
 func (w *Walk) expectOthers(top *frame) {
 	for i := range int(top.n) {
 		if top.branches.others.has(w.f.byteAt(&top.state, i)) {
@@ -256,7 +257,7 @@ func (w *Walk) appendRest(dst []byte, r Rest) []byte {
 	return append(append(dst, w.text[r.At:r.Begin]...), w.text[r.Tail:]...)
 }
 
-// nextEnding goes to the next ending of the top frame: to a word, or to a frame of words that begin with one.
+// nextEnding moves to the next ending of the top frame: to a word, or to a frame of words that begin with one.
 func (w *Walk) nextEnding(top *frame) (found, deeper bool) {
 	e := w.endings[0]
 	w.word = w.appendRest(append(w.word[:top.length], e.byte), e.rest)
