@@ -102,8 +102,8 @@ func appendCommon(dst []Place, c, d *RoaringCursor) []Place {
 // commonRooms are where kernels write.
 var commonRooms = sync.Pool{New: func() any { return new(simd.CommonRoom) }}
 
-// commonOfArrays asks the kernel for the indexes in the second array. If these are few, it looks for them in the first array; otherwise it
-// asks the kernel again.
+// commonOfArrays gets the indexes in the second array from the kernel. If these are few, it searches for them in the first array.
+// Otherwise it calls the kernel again.
 func commonOfArrays(dst []Place, c, d *RoaringCursor) []Place {
 	le := binary.LittleEndian
 	v, w := c.p[c.begin:c.begin+c.size], d.p[d.begin:d.begin+d.size]
@@ -132,7 +132,8 @@ func commonOfArrays(dst []Place, c, d *RoaringCursor) []Place {
 	return dst
 }
 
-// lookedFor is in how many values of an array it takes less time to look for one than to ask the kernel for all.
+// lookedFor: if at most one in this many values of an array is common, searching for them takes less time than another call of the
+// kernel.
 const lookedFor = 64
 
 // gallopFrom: if one array has at least so many times as many values, those of the shorter one are searched for one by one.
@@ -279,7 +280,8 @@ func bitmapInRuns(dst []Place, c, d *RoaringCursor) []Place {
 	return dst
 }
 
-// bothRuns goes from overlap to overlap. Damaged runs that overlap give no more rows than one of the containers says it has.
+// bothRuns goes from overlap to overlap. Even if damaged runs overlap, it returns no more rows than the smaller count of the two
+// containers.
 func bothRuns(dst []Place, c, d *RoaringCursor) []Place {
 	le := binary.LittleEndian
 	v, w := c.p[c.begin:c.begin+c.size], d.p[d.begin:d.begin+d.size]

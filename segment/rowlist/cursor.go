@@ -70,8 +70,7 @@ func (c *RoaringCursor) Init(p []byte) bool {
 	return c.containers > 0
 }
 
-// load reads the description of the container at c.begin; when it is not
-// there whole, the cursor is at its end.
+// load reads the description of the container at c.begin. If the description is incomplete, the cursor is at its end.
 func (c *RoaringCursor) load() {
 	c.index, c.passed = 0, 0
 	if c.container >= c.containers {
@@ -127,8 +126,8 @@ func (c *RoaringCursor) Find(row uint32) (index int, ok bool, ahead uint32) {
 	return c.base + c.passed + bits.OnesCount64(word&(1<<(row&63)-1)), true, row
 }
 
-// Rank returns how many rows of the list are smaller than row, whether row is
-// one of them, and a row such that none between row and it is in the list. Rows asked for must ascend.
+// Rank returns how many rows of the list are smaller than row, whether row is in the list, and a row such that the list has none
+// between row and it. Successive calls must have ascending rows.
 func (c *RoaringCursor) Rank(row uint32) (index int, ok bool, ahead uint32) {
 	for c.container < c.containers && c.key < row>>16 {
 		c.nextContainer()
@@ -222,7 +221,7 @@ func (c *RoaringCursor) AppendBetween(dst []uint32, lo, hi uint32) []uint32 {
 	return dst
 }
 
-// appendPart appends those rows of the current container whose lower halves are from…to.
+// appendPart appends the rows of the current container whose lower halves are from…to.
 func (c *RoaringCursor) appendPart(dst []uint32, from, to uint32) []uint32 {
 	high := c.key << 16
 	values := c.p[c.begin : c.begin+c.size]
@@ -260,8 +259,8 @@ func (c *RoaringCursor) appendPart(dst []uint32, from, to uint32) []uint32 {
 	return dst
 }
 
-// AppendAt appends the rows with some indexes in the list, which ascend. The cursor has not been asked for anything; of indexes beyond the
-// end there are no rows.
+// AppendAt appends the rows with the given indexes in the list, which ascend. The cursor must not have been used. Indexes beyond the
+// end have no rows.
 func (c *RoaringCursor) AppendAt(dst []uint32, indexes []uint32) []uint32 {
 	le := binary.LittleEndian
 	dst = slices.Grow(dst, len(indexes))
@@ -313,8 +312,7 @@ func (c *RoaringCursor) AppendAt(dst []uint32, indexes []uint32) []uint32 {
 	return dst
 }
 
-// gallop returns the first index from at on, or n, whose value is not below
-// low, in n 16-bit values.
+// gallop returns the first index from at on, or n, whose value is at least low, in n 16-bit values.
 func gallop(values []byte, at, n, low int) int {
 	le := binary.LittleEndian
 	if at >= n || int(le.Uint16(values[2*at:])) >= low {

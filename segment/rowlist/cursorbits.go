@@ -160,7 +160,7 @@ func countValues(values []byte, words []uint64) (n int) {
 	return n
 }
 
-// commonOnes counts the bits that a bitmap container, which is no shorter, has in common with its words.
+// commonOnes counts the bits that a bitmap container, which is not shorter, has in common with its words.
 func commonOnes(values []byte, words []uint64) (n int) {
 	le := binary.LittleEndian
 	for len(words) >= 4 && len(values) >= 32 {

@@ -87,7 +87,7 @@ func splitKey(rows []uint32) int {
 	return n
 }
 
-// countRuns returns how many runs of consecutive rows there are.
+// countRuns returns the number of runs of consecutive rows.
 func countRuns(rows []uint32) int {
 	if int(rows[len(rows)-1]-rows[0]) == len(rows)-1 {
 		return 1
