@@ -123,8 +123,7 @@ func parseHead(name string, b []byte) (h head, err error) {
 	return h, nil
 }
 
-// File is an open, mapped file of settings. Its methods may be called by several goroutines, until Close. Each part is checked when it is
-// first asked for.
+// File is an open, mapped file of settings. Its methods are safe for concurrent use, until Close. Each part is checked on first use.
 type File struct {
 	m    *mapped.File
 	head head

@@ -20,7 +20,7 @@ func VerifyFile(fsys vfs.FS, name string) error {
 	return f.Check()
 }
 
-// named gives the error of a file of another version its name, which that of other files has.
+// named adds the file name to the error of a file of another version. Errors of other files already have it.
 func named(name string, err error) error {
 	if errors.As(err, new(*UnknownVersion)) {
 		return fmt.Errorf("cannot read %s: %w", name, err)

@@ -17,8 +17,8 @@ import (
 	"sort"
 )
 
-// Table maps keys to lists of values, which are lists of words. It is immutable. A nil table is empty. The table of a file is valid until
-// the file is closed; what Lookup returns stays valid.
+// Table maps keys to lists of values, which are lists of words. It is immutable. A nil table is empty. The table of a file is valid
+// until the file is closed. The results of Lookup stay valid.
 type Table struct {
 	encoded []byte
 	ends    []byte
