@@ -36,7 +36,7 @@ func commonPlacesPortable(dst *CommonRoom, a, b []byte) int {
 	return merge(dst, a, b, func(_ uint16, j int) uint16 { return uint16(j / 2) })
 }
 
-// merge writes what f makes of each common number and its offset in b.
+// merge calls f with each common number and its offset in b, and writes the results.
 func merge(dst *CommonRoom, a, b []byte, f func(x uint16, j int) uint16) (n int) {
 	le := binary.LittleEndian
 	for i, j := 0, 0; i < len(a) && j < len(b); {

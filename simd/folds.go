@@ -27,8 +27,8 @@ func FoldMarks(dst []uint64, n int, marks, ends []uint64, carry uint64) uint64 {
 	return carry
 }
 
-// SpreadMarks sets those bits of dst that are set in masks, and whose bit is set in bits: the first bit of masks has the first one there,
-// and so on. It panics if dst has fewer words than masks, or bits has less than two words behind the one of its last bit.
+// SpreadMarks sets those bits of dst that are set in masks and whose bit in bits is set: the first set bit of masks takes the first
+// bit of bits, and so on. It panics if dst has fewer words than masks, or bits has less than two words after that of its last bit.
 func SpreadMarks(dst, masks, bits []uint64) {
 	dst = dst[:len(masks)]
 	if len(masks) == 0 {

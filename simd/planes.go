@@ -11,9 +11,10 @@ const (
 // PlaneMarks have a bit for each row of a block.
 type PlaneMarks [PlaneRows / 64]uint64
 
-// MarkPlanes sets the bits of the rows with a number in [lo, hi), 64 rows a word, in the blocks that have marks for all rows. A block has 4
-// words with the lowest bits of the numbers of 256 rows, then 4 with the next bits, and so on. Rows whose bits are all set have no number:
-// hi is below 1<<planes. It panics if there are fewer blocks than marks for them, or more planes than MaxPlanes.
+// MarkPlanes sets the bits of the rows with a number in [lo, hi), 64 rows per word, in the blocks that have marks for all rows. A
+// block has 4 words with the lowest bits of the numbers of 256 rows, then 4 with the next bits, and so on. Rows whose bits are all
+// set have no number, so hi is below 1<<planes. It panics if there are fewer blocks than marks for them, or more planes than
+// MaxPlanes.
 func MarkPlanes(marks []uint64, blocks []byte, planes, lo, hi int) {
 	n := len(marks) / len(PlaneMarks{})
 	if n == 0 || planes <= 0 || lo >= hi {
@@ -37,8 +38,8 @@ func FindInPlanes(block []byte, lo, hi int) PlaneMarks {
 	return found
 }
 
-// lessInPlanes returns which rows of a block have a number below a bound. From the lowest bit on, a row is less if its bit is not set and
-// that of the bound is, or if they are the same and the row was less by the bits before.
+// lessInPlanes returns the rows of a block with a number below a bound. It starts with the lowest bit: a row is less if its bit is
+// not set and that of the bound is, or if the bits are equal and the row was less by the lower bits.
 func lessInPlanes(block []byte, bound int) PlaneMarks {
 	var a, b, c, d uint64
 	for ; len(block) >= PlaneBytes; block = block[PlaneBytes:] {
@@ -67,7 +68,7 @@ func planesPortable(marks []uint64, blocks []byte, planes, lo, hi int) {
 	}
 }
 
-// equalInPlanes is planesPortable for one number. The loops are one function, as calls would take as long as the work.
+// equalInPlanes is planesPortable for one number. The loops are in one function, because calls would take as long as the work.
 func equalInPlanes(marks []uint64, blocks []byte, planes, number int) {
 	for size := planes * PlaneBytes; len(marks) >= len(PlaneMarks{}) && len(blocks) >= size; {
 		block := blocks[:size]

@@ -109,7 +109,7 @@ func largestPortable(v []float32) float32 {
 	return largest
 }
 
-// onesBeyond is up to how many numbers a kernel writes behind the last one.
+// onesBeyond is the maximum number of numbers that a kernel writes beyond the last one.
 const onesBeyond = 7
 
 func onesPortable(dst *OnesRoom, words []uint64, _ int) int {
@@ -159,7 +159,7 @@ func skipMarkedPortable(p []byte, n int) int {
 	return at
 }
 
-// leadingPortable tells of eight bytes at a time which are in the range, by sums that reach the highest bit of each.
+// leadingPortable checks eight bytes at a time for the range, with sums that reach the highest bit of each byte.
 func leadingPortable(p []byte, low, beyond byte, begins bool) (passed, groups int, firsts, ends uint32) {
 	const (
 		marks = 0x8080808080808080

@@ -8,8 +8,9 @@ import (
 // SignPlanes is how many bits a component of a query has that is compared with signs: from −7 to 7, as two's complement.
 const SignPlanes = 4
 
-// AppendSignPlanes appends the query's code, of a multiple of 64 components, as SignsAbove takes it: of each 64 components a word of
-// their lowest bits, and so on up, those of two times 64 next to each other. The second one of a pair that is not whole is 0.
+// AppendSignPlanes appends the query's code, of a multiple of 64 components, in the form for SignsAbove: for each 64 components a
+// word of their lowest bits, then of the next bits, and so on. The words of two adjacent groups of 64 alternate. If the last pair is
+// incomplete, its second word is 0.
 func AppendSignPlanes(dst []uint64, q []int8) []uint64 {
 	for len(q) >= 64 {
 		var words [2 * SignPlanes]uint64
@@ -27,10 +28,10 @@ func AppendSignPlanes(dst []uint64, q []int8) []uint64 {
 	return dst
 }
 
-// SignsAbove scores the rows of signs that ids names, row i being rows[i*words:(i+1)*words], by the sum of the query's components where
-// a sign is set, negated. It sets kept and scores to the ids and scores of those above least, in order, and returns how many there are;
-// what stands behind them is undefined. It panics when kept or scores is shorter than ids, planes are of other rows, or an id lies
-// outside rows.
+// SignsAbove scores the rows of signs whose numbers are in ids, where row i is rows[i*words:(i+1)*words], by the sum of the query's
+// components with a set sign, negated. It sets kept and scores to the ids and scores of those above least, in order, and returns
+// their number. The content after them is undefined. It panics if kept or scores is shorter than ids, if planes are of other rows, or
+// if an id is outside rows.
 func SignsAbove(kept []uint32, scores []int32, planes, rows []uint64, ids []uint32, words int, least int32) int {
 	if words <= 0 || len(planes) != (words+1)/2*2*SignPlanes {
 		panic("simd: planes of other rows")
@@ -39,7 +40,7 @@ func SignsAbove(kept []uint32, scores []int32, planes, rows []uint64, ids []uint
 	return current.signsAbove(kept[:len(ids)], scores[:len(ids)], planes, rows, ids, words, least)
 }
 
-// MarkedWords is how many words of marks SignsMarked takes at most.
+// MarkedWords is the maximum number of words of marks for SignsMarked.
 const MarkedWords = 128
 
 // MarkedRoom is the memory that SignsMarked works in.
