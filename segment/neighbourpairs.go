@@ -222,6 +222,7 @@ func (p *pairRows) each(f func(first, second int, rows []uint32) error) error {
 	}
 	slices.SortFunc(heap, func(a, b runReader) int { return int(a.place>>32) - int(b.place>>32) })
 	var rows []uint32
+	var union rowUnion
 	for read := 0; len(heap) > 0; {
 		pair := heap[0].place >> 32
 		rows = rows[:0]
@@ -235,11 +236,8 @@ func (p *pairRows) each(f func(first, second int, rows []uint32) error) error {
 			}
 			siftDown(heap)
 		}
-		if !ascends(rows) { // they are of several inputs
-			slices.Sort(rows)
-			rows = slices.Compact(rows)
-		}
-		if err := f(int(pair>>pairDigit), int(pair&(1<<pairDigit-1)), rows); err != nil {
+		all := union.ascending(rows)
+		if err := f(int(pair>>pairDigit), int(pair&(1<<pairDigit-1)), all); err != nil {
 			return err
 		}
 		if read >= residentBytes {
@@ -264,14 +262,4 @@ func siftDown(heap []runReader) {
 		heap[i], heap[least] = heap[least], heap[i]
 		i = least
 	}
-}
-
-// ascends reports whether each row is higher than the one before.
-func ascends(rows []uint32) bool {
-	for i := 1; i < len(rows); i++ {
-		if rows[i] <= rows[i-1] {
-			return false
-		}
-	}
-	return true
 }

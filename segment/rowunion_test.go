@@ -49,6 +49,48 @@ func TestRowUnion(t *testing.T) {
 	}
 }
 
+// TestAscendingRows orders lists of some ascending parts, and compares them with sorted rows. A row may end one part and begin the next.
+func TestAscendingRows(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var u rowUnion
+	merged, sorted := 0, 0
+	for range 1000 {
+		var list []uint32
+		for range rng.IntN(2 * mergedParts) {
+			row := uint32(rng.IntN(100))
+			if n := len(list); n > 0 && rng.IntN(3) == 0 {
+				row = list[n-1]
+			}
+			for range 1 + rng.IntN(20) {
+				list = append(list, row)
+				row += 1 + uint32(rng.IntN(10))
+			}
+		}
+		parts := 1
+		for i := 1; i < len(list); i++ {
+			if list[i] <= list[i-1] {
+				parts++
+			}
+		}
+		if parts > mergedParts {
+			sorted++
+		} else if parts > 1 {
+			merged++
+		}
+		want := slices.Clone(list)
+		slices.Sort(want)
+		want = slices.Compact(want)
+		if got := u.ascending(list); !slices.Equal(got, want) {
+			t.Fatalf("%d ascending parts: %v, want %v", parts, got, want)
+		}
+	}
+	if merged < 100 || sorted < 100 {
+		t.Errorf("%d lists were merged and %d sorted", merged, sorted)
+	}
+}
+
 // BenchmarkRowUnion unites lists of fields of a segment of 100,000 rows.
 func BenchmarkRowUnion(b *testing.B) {
 	for _, fields := range []int{2, 4, 12} {
