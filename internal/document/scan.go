@@ -253,8 +253,7 @@ func (s *scanner) number(i int) int {
 		if i++; !isDigit(s.data[i]) {
 			return s.failAt(i, "expected a digit")
 		}
-		for i++; isDigit(s.data[i]); i++ {
-		}
+		i = jsontext.DigitsEnd(s.data, i+1)
 	}
 	if s.data[i]|0x20 == 'e' {
 		exponent = true

@@ -70,23 +70,29 @@ func AppendBase64(dst []float32, quoted []byte) (_ []float32, ok bool) {
 // floatAt reads the JSON number at b[i], rounded to 64 bits and then to 32, and returns its end. One too large is infinite.
 func floatAt(b []byte, i int) (f float32, end int) {
 	start := i
-	negative := b[i] == '-'
-	if negative {
-		i++
+	sign := uint64(0)
+	if b[i] == '-' { // half of the numbers: no jump
+		sign = 1
 	}
+	i += int(sign)
+	first := i
 	var mantissa uint64
-	digits, exponent := 0, 0
-	for ; i < len(b) && isDigit(b[i]); i++ {
+	for ; i < len(b) && isDigit(b[i]); i++ { // few digits stand before a point
 		mantissa = mantissa*10 + uint64(b[i]-'0')
-		digits++
 	}
+	digits, exponent := i-first, 0
 	if i < len(b) && b[i] == '.' {
 		point := i
-		for i++; i < len(b) && isDigit(b[i]); i++ {
-			mantissa = mantissa*10 + uint64(b[i]-'0')
-		}
+		mantissa, i = jsontext.ReadDigits(mantissa, b, i+1)
 		exponent = point + 1 - i
 		digits -= exponent
+	}
+	if digits > mantissaDigits { // zeros at the beginning are none of the mantissa
+		for ; first < i && (b[first] == '0' || b[first] == '.'); first++ {
+			if b[first] == '0' {
+				digits--
+			}
+		}
 	}
 	if i < len(b) && b[i]|0x20 == 'e' {
 		i++
@@ -103,7 +109,7 @@ func floatAt(b []byte, i int) (f float32, end int) {
 		}
 		exponent += n
 	}
-	if digits <= 19 && exponent >= -maxPower && exponent <= maxPower {
+	if digits <= mantissaDigits && exponent >= -maxPower && exponent <= maxPower {
 		// Two roundings, of the mantissa and of the division, leave an error of less than two units in the last place of 64
 		// bits. That decides how 32 bits are rounded only next to the middle between two of them.
 		x := float64(mantissa)
@@ -115,15 +121,15 @@ func floatAt(b []byte, i int) (f float32, end int) {
 		const half = 1 << 28 // of the 29 bits that 32-bit floats do not have
 		low := int64(math.Float64bits(x) & (2*half - 1))
 		if d := low - half; mantissa == 0 || x > 1e-30 && x < 1e30 && (d < -4 || d > 4) {
-			if negative {
-				x = -x
-			}
-			return float32(x), i
+			return math.Float32frombits(math.Float32bits(float32(x)) | uint32(sign)<<31), i
 		}
 	}
 	x, _ := strconv.ParseFloat(string(b[start:i]), 64)
 	return float32(x), i
 }
+
+// mantissaDigits is how many digits a mantissa of 64 bits always holds.
+const mantissaDigits = 19
 
 // powers of ten that 64 bits hold exactly.
 const maxPower = 22

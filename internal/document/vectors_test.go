@@ -165,7 +165,7 @@ func TestFloatAt(t *testing.T) {
 			t.Fatalf("%s: %g, ends at %d, want %g", s, got, end, float32(want))
 		}
 	}
-	for _, s := range []string{"0", "-0", "0.0", "1", "-1", "0.1", "1e-45", "1e-46", "1.1754943e-38", "3.4028234e38", "3.4028236e38", "1e39", "-1e400", "1e-400", "123456789012345678901234567890",
+	for _, s := range []string{"0", "-0", "0.0", "1", "-1", "0.1", "1e-45", "1e-46", "0.01234567890123456789", "-0.0012345678901234567", "0.00000000000000000000000", "00.0012345678901234567e3", "1.1754943e-38", "3.4028234e38", "3.4028236e38", "1e39", "-1e400", "1e-400", "123456789012345678901234567890",
 		"16777217", "16777219", "16777216.999999999", "0.000000000000000000000000000000000000000000001401298464324817", "9007199254740993", "1E+2", "1e22", "1e23", "5e-324", "0.10000000149011612",
 		"8388608.5", "8388609.5", "8388608.50000000000000001", "1e99999999999999999999"} {
 		check(s)
@@ -178,7 +178,7 @@ func TestFloatAt(t *testing.T) {
 		if f != f || math.IsInf(float64(f), 0) {
 			continue
 		}
-		switch r.IntN(6) {
+		switch r.IntN(7) {
 		case 0:
 			check(strconv.FormatFloat(float64(f), 'g', -1, 32))
 		case 1:
@@ -190,6 +190,8 @@ func TestFloatAt(t *testing.T) {
 			check(strconv.FormatFloat(r.Float64()*2-1, 'g', -1, 64))
 		case 4:
 			check(strconv.FormatFloat(float64(f), 'e', r.IntN(20), 64))
+		case 5: // components of vectors, as programs write them
+			check(strconv.FormatFloat(r.NormFloat64()*0.05, 'f', -1, 32<<r.IntN(2)))
 		default:
 			check(fmt.Sprintf("%d.%de%d", r.IntN(1000), r.Uint64(), r.IntN(80)-40))
 		}
