@@ -32,10 +32,13 @@ type ViewEmbedder struct {
 	opening   chan struct{} // holds one while Open works
 }
 
+// Opened returns what Open has made; nil: nothing yet.
+func (e *ViewEmbedder) Opened() *embed.Embedder { return e.opened.Load() }
+
 // Open returns what makes vectors of documents and queries. The first call makes it, from the stored
 // dimensions, so that no provider is asked. An error is not remembered.
 func (e *ViewEmbedder) Open(ctx context.Context) (*embed.Embedder, error) {
-	if opened := e.opened.Load(); opened != nil {
+	if opened := e.Opened(); opened != nil {
 		return opened, nil
 	}
 	select {
@@ -44,7 +47,7 @@ func (e *ViewEmbedder) Open(ctx context.Context) (*embed.Embedder, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if opened := e.opened.Load(); opened != nil {
+	if opened := e.Opened(); opened != nil {
 		return opened, nil
 	}
 	opened, err := e.pool.Open(ctx, e.Config, e.Dimensions, nil)
