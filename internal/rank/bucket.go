@@ -5,6 +5,9 @@ type bucket struct {
 	rows rows
 	n    int // documents
 
+	// entries holds the documents of a part that has no rows. It is valid until the next part is pulled.
+	entries []entry
+
 	// interpretations are the live ones; nil before the first rule that looks at them. narrowed says that a rule has reduced them to
 	// those that some document needs.
 	interpretations []interpretation

@@ -57,12 +57,12 @@ func checkBucket(s *search, b *bucket) {
 }
 
 // checkPart checks that a part of a bucket has documents of it that no earlier part had, and comes after the earlier part.
-func checkPart(b, sub *bucket, opened []rows, before, now *verdict) {
-	if out := sub.rows.andNot(b.rows); !out.isEmpty() {
+func checkPart(b *bucket, part rows, opened []rows, before, now *verdict) {
+	if out := part.andNot(b.rows); !out.isEmpty() {
 		invariant.Fail("%s: a part has %d documents that its bucket has not", now.by.name(), out.count())
 	}
 	for _, o := range opened {
-		if sub.rows.intersects(o) {
+		if part.intersects(o) {
 			invariant.Fail("%s: two parts have a document in common", now.by.name())
 		}
 	}

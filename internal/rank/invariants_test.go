@@ -43,7 +43,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 	}
 
 	checkBucket(on(ix), whole)
-	checkPart(whole, &bucket{rows: set(1)}, []rows{set(0)}, &one, &two1)
+	checkPart(whole, set(1), []rows{set(0)}, &one, &two1)
 	checkList(on(ix), typo{}, entries(0, 2, 1), []uint32{0, 0, 1}, &outcome{})
 	checkClasses("typo", []*segmentClasses{nil, classes()})
 	hits(ix, Hit{Row: 0, ID: 3}, Hit{Row: 1, ID: 5})
@@ -69,9 +69,9 @@ func TestInvariantsAreChecked(t *testing.T) {
 		"covers 2 terms, says 2, and its bucket 1": func() {
 			checkBucket(on(ix), &bucket{rows: set(0, 1), n: 2, terms: 1, interpretations: []interpretation{path1}})
 		},
-		"a part has 1 documents that its bucket has not": func() { checkPart(whole, &bucket{rows: set(2)}, nil, nil, &one) },
-		"two parts have a document in common":            func() { checkPart(whole, &bucket{rows: set(1)}, []rows{set(1)}, nil, &one) },
-		"a part with cost 1":                             func() { checkPart(whole, &bucket{rows: set(1)}, nil, &two1, &one) },
+		"a part has 1 documents that its bucket has not": func() { checkPart(whole, set(2), nil, nil, &one) },
+		"two parts have a document in common":            func() { checkPart(whole, set(1), []rows{set(1)}, nil, &one) },
+		"a part with cost 1":                             func() { checkPart(whole, set(1), nil, &two1, &one) },
 		"a list has row 3 of segment 0":                  func() { checkList(on(ix), typo{}, entries(3), []uint32{0}, &outcome{}) },
 		"typo: cost 1 comes behind 2":                    func() { checkList(on(ix), typo{}, entries(0, 1), []uint32{2, 1}, &outcome{}) },
 		"typo: row 0 of segment 0 comes behind row 1":    func() { checkList(on(ix), typo{}, entries(1, 0), []uint32{2, 2}, &outcome{}) },

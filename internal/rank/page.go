@@ -84,6 +84,10 @@ func (c *page) addRows(r rows) {
 	if segment.PageByPage() {
 		expectRows(c, r)
 	}
+	if seg, row, ok := r.only(); ok { // sorts and vectors leave many such sets
+		c.add(seg, row)
+		return
+	}
 	n, pass := 0, 64
 	skips := c.distinct == nil && c.groups == nil && c.s.retry == nil && c.wants() // all that it does up to the offset
 	for m := newMerge(c.s.ix, r); m.next(); {

@@ -118,7 +118,7 @@ func cheapest(s *search, b *bucket, i int) split {
 // nextPart pulls the next part of a bucket.
 func nextPart(s *search, w *set) (g tied, ok bool) {
 	p := w.parts
-	if len(p.taken) == p.look { // to look takes as long as to split a large bucket
+	if len(p.taken)+len(p.alone) == p.look { // to look takes as long as to split a large bucket
 		p.look *= 2
 		if hasAll(s, w.bucket) {
 			if s.retry != nil {
@@ -138,12 +138,23 @@ func nextPart(s *search, w *set) (g tied, ok bool) {
 	}
 	said.by = s.rules[w.depth]
 	if invariant.Enabled {
-		checkPart(w.bucket, sub, p.taken, p.last, &said)
+		part := sub.rows
+		if part == nil {
+			part = s.rowsOf(sub.entries)
+		}
+		checkPart(w.bucket, part, append([]rows{s.rowsOf(p.alone)}, p.taken...), p.last, &said)
 		p.last = &said
 	}
 	s.stack = append(s.stack, said)
 	if s.below() {
 		s.out.dropRows(untaken(s, s.pop()))
+		return tied{}, false
+	}
+	if sub.rows == nil {
+		p.alone = append(p.alone, sub.entries...)
+		s.push(set{depth: w.depth + 1, whole: w.whole})
+		l := &s.sets[len(s.sets)-1].list
+		*l = list{entries: append(s.list.entries.Take(sub.n)[:0], sub.entries...), uniform: true, pruned: w.bucket.pruned}
 		return tied{}, false
 	}
 	sub.pruned = w.bucket.pruned
@@ -157,6 +168,9 @@ func untaken(s *search, w set) rows {
 	r := rowsOfAll(&s.findings, w.bucket)
 	for _, o := range w.parts.taken {
 		r = r.andNot(o)
+	}
+	if len(w.parts.alone) > 0 {
+		r = r.andNot(s.rowsOf(w.parts.alone))
 	}
 	return r
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/segment"
 	"svc/segment/rowlist"
 )
 
@@ -32,6 +33,20 @@ func (r rows) count() int {
 		}
 	}
 	return n
+}
+
+// only returns the document of a set of one document. ok is false for other sets, and if a bitmap is empty.
+func (r rows) only() (seg int, row segment.Row, ok bool) {
+	for i, b := range r {
+		switch {
+		case b == nil:
+			continue
+		case ok || b.GetCardinality() != 1:
+			return 0, 0, false
+		}
+		seg, row, ok = i, segment.Row(b.Minimum()), true
+	}
+	return seg, row, ok
 }
 
 func (r rows) isEmpty() bool {

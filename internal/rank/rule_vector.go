@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"svc/segment"
 )
 
@@ -67,11 +65,11 @@ var (
 
 func (vector) access(*search, *bucket, int) paths { return paths{{atHand, openNearest}} }
 
-func openNearest(s *search, b *bucket, _ int) split {
+func openNearest(s *search, b *bucket, i int) split {
 	var w *vectorWalk
 	return split{nearestFirst, func() (*bucket, verdict) {
 		if w == nil {
-			w = newVectorWalk(s, b)
+			w = newVectorWalk(s, b, i)
 		}
 		return w.next()
 	}}
@@ -144,13 +142,21 @@ type vectorWalk struct {
 	at      int    // of found
 	more    bool
 	over    bool
+
+	// alone says that a document with a similarity of its own becomes a hit at once. The walk then returns it as a part without rows,
+	// because bitmaps are expensive to make.
+	alone bool
+	part  bucket // the last such part
+	entry [1]entry
 }
 
-func newVectorWalk(s *search, b *bucket) *vectorWalk {
+// newVectorWalk returns the walk of rule i through a bucket.
+func newVectorWalk(s *search, b *bucket, i int) *vectorWalk {
 	w := &vectorWalk{s: s, b: b, readers: vectors(&s.job, b.rows), left: b.rows, k: wanted(s, b), more: true}
 	if n := s.r.PageSize; n > 0 && slices.ContainsFunc(w.readers, approximate) {
 		w.k = min(n, s.r.MaxTotal, b.n)
 	}
+	w.alone = (i+1 == len(s.rules) || !asksAll(s)) && s.retry == nil && s.out.distinct == nil && s.out.groups == nil
 	if s.out.distinct != nil {
 		w.k *= 2 // some will be duplicates
 	}
@@ -178,7 +184,14 @@ func (w *vectorWalk) next() (*bucket, verdict) {
 	for w.at++; w.at < len(w.found) && w.found[w.at].similarity == w.found[begin].similarity; {
 		w.at++
 	}
-	return w.b.part(rowsNear(w.found[begin:w.at], len(w.left))), verdict{value: shownSimilarity(&w.s.request, w.found[begin])}
+	n := w.found[begin]
+	said := verdict{value: shownSimilarity(&w.s.request, n)}
+	if w.alone && w.at == begin+1 {
+		w.entry[0] = entry{row: n.row, segment: n.segment}
+		w.part = bucket{n: 1, entries: w.entry[:]}
+		return &w.part, said
+	}
+	return w.b.part(rowsNear(w.found[begin:w.at], len(w.left))), said
 }
 
 // nearest returns about k of the remaining documents, the nearest first and equally near ones by segment and row. Groups of equally
@@ -237,11 +250,5 @@ func rowsNear(found []near, segments int) rows {
 	for _, n := range found {
 		numbers[n.segment] = append(numbers[n.segment], n.row)
 	}
-	out := make(rows, segments)
-	for i, all := range numbers {
-		if len(all) > 0 {
-			out[i] = roaring.BitmapOf(all...)
-		}
-	}
-	return out
+	return ofLists(numbers)
 }

@@ -21,6 +21,7 @@ type set struct {
 type parts struct {
 	next  func() (*bucket, verdict)
 	taken []rows
+	alone []entry  // the documents of taken parts that have no rows
 	look  int      // after how many parts it is looked whether the others are all duplicates
 	last  *verdict // under invariant.Enabled
 }
