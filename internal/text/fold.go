@@ -138,7 +138,7 @@ type foldedRune struct {
 const slowFold = 0xff
 
 // foldPages are the pages of the basic plane for the kinds of scripts that fold alike, made when they are first needed.
-var foldPages [5][256]atomic.Pointer[foldPage]
+var foldPages [6][256]atomic.Pointer[foldPage]
 
 // foldPagesOf returns the pages for a group, or nil if a character's form depends on those before it.
 func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
@@ -154,18 +154,21 @@ func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
 		return &foldPages[2]
 	case cj:
 		return &foldPages[3]
+	case cyrillic:
+		return &foldPages[4]
 	}
-	return &foldPages[4]
+	return &foldPages[5]
 }
 
-// newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the kana before it.
+// newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the kana before it. So does that of a
+// Cyrillic diaeresis.
 func newFoldPage(g group, r rune) *foldPage {
 	p := new(foldPage)
 	for i := range p {
 		f := folder{group: g}
 		f.char(r&^0xff + rune(i))
 		p[i].size = slowFold
-		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) {
+		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) && (g.script != cyrillic || r&^0xff+rune(i) != diaeresis) {
 			p[i].size = uint8(copy(p[i].form[:], f.dst))
 		}
 	}
@@ -269,6 +272,11 @@ func (f *folder) decomposed(r rune) {
 			f.previous = r
 			return
 		}
+	case cyrillic:
+		if r == grave || r == acute || r == diaeresis && bytes.HasSuffix(f.dst[f.start:], []byte("е")) {
+			f.previous = r
+			return
+		}
 	}
 	r = unicode.ToLower(r)
 	if f.script == arabic {
@@ -293,6 +301,10 @@ func (f *folder) decomposed(r rune) {
 		r = 'd'
 	case 'ı':
 		r = 'i'
+	case 'ґ':
+		if f.script == cyrillic {
+			r = 'г'
+		}
 	case '’', '‘', '‛':
 		if f.script == latin {
 			r = '\''
@@ -332,6 +344,12 @@ func (f *folder) swedish(r rune) bool {
 	f.previous = r
 	return true
 }
+
+// Marks of Cyrillic letters that are dropped: grave and acute accents show the stress, and ё is often written е. Those of й and ї stay.
+const (
+	grave, acute = 0x300, 0x301
+	diaeresis    = 0x308
+)
 
 const (
 	voiced, halfVoiced = 0x3099, 0x309a // combining marks

@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"sync"
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
@@ -12,9 +13,9 @@ import (
 // spellingMark begins the entries of spellings. No word begins with it, and no entry of a stop word.
 const spellingMark = "\x00\x00"
 
-// A spelling is a word as written: in lower case and composed (NFC), with the accents and letters that folding removes. Words whose
-// spelling equals their form have no entry of their own. An entry has the mark, the form, a zero byte and the spelling, and the
-// postings of the word. So the entries of a form, and of all forms with a prefix, are adjacent.
+// A spelling is a word as written: in lower case and composed (NFC; NFD if it is Cyrillic, like its form), with the accents and letters
+// that folding removes. Words whose spelling equals their form have no entry of their own. An entry has the mark, the form, a zero byte
+// and the spelling, and the postings of the word. So the entries of a form, and of all forms with a prefix, are adjacent.
 
 // AppendSpellingRange appends the first bytes of the entries of a form, or of all forms that begin with it.
 func AppendSpellingRange[T ~string | ~[]byte](dst []byte, form T, prefix bool) []byte {
@@ -77,6 +78,9 @@ func appendSpelling(dst []byte, work *[]byte, raw, form []byte) []byte {
 		copy(b[n:], "σ")
 	}
 	b = withoutArticle(b, form)
+	if first, _ := utf8.DecodeRune(form); unicode.Is(unicode.Cyrillic, first) {
+		return norm.NFD.Append(dst, b...) // like forms, which keep the marks of й and ї
+	}
 	if composed || norm.NFC.IsNormal(b) {
 		return append(dst, b...)
 	}
@@ -173,8 +177,29 @@ func letters(b []byte) (n int) {
 // isSpelt reports whether folding takes accents off the words of a group.
 func (g group) isSpelt() bool {
 	switch g.script {
-	case latin, greek, hebrew, arabic, thai:
+	case latin, cyrillic, greek, hebrew, arabic, thai:
 		return true
+	}
+	return false
+}
+
+// accentedCyrillic are the letters of U+0400 to U+04FF that folding takes accents off: ё, but not й.
+var accentedCyrillic = sync.OnceValue(func() (accented [256]bool) {
+	for i := range accented {
+		raw := []byte(string(rune(0x400 + i)))
+		form := appendFold(nil, raw, group{script: cyrillic}, nil)
+		accented[i] = !bytes.Equal(appendSpelling(nil, new([]byte), raw, form), form)
+	}
+	return accented
+})
+
+// isAccented reports whether the spelling of a Cyrillic word may differ from its form. Most words have no spelling of their own.
+func isAccented(raw []byte) bool {
+	accented := accentedCyrillic()
+	for _, r := range string(raw) {
+		if 0x300 <= r && r < 0x370 || r>>8 == 4 && accented[r&0xff] || r > 0x4ff {
+			return true
+		}
 	}
 	return false
 }
@@ -182,7 +207,7 @@ func (g group) isSpelt() bool {
 // spell indexes the spelling of the word that was indexed last, if it is not its form.
 func (x *indexing) spell(raw, form []byte, g group) {
 	word := trimSpace(form)
-	if len(word) == 0 || len(form) > maxWord || !g.isSpelt() || isASCII(raw) {
+	if len(word) == 0 || len(form) > maxWord || !g.isSpelt() || isASCII(raw) || g.script == cyrillic && !isAccented(raw) {
 		return
 	}
 	key := AppendSpellingRange(x.sc.key[:0], word, false)

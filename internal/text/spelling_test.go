@@ -51,7 +51,8 @@ func TestSpellings(t *testing.T) {
 		{"كِتاب كتاب كـتاب أحمد", nil, "[كتاب=كِتاب@0 احمد=أحمد@3]"},
 		{"ٱلْكِتَابُ الكِتاب", nil, "[كتاب=كِتَابُ@0 كتاب=كِتاب@1]"},
 		{"הַסֵּפֶר", nil, "[ספר=סֵּפֶר@0]"},
-		{"ガラス がらす 東京 мой Ёж", nil, "[]"}, // nothing is taken off
+		{"ガラス がらす 東京 мой їжак", nil, "[]"}, // nothing is taken off
+		{"Ёж йод до\u0301м Ґрунт Йоё", nil, "[еж=е\u0308ж@0 дом=до\u0301м@2 грунт=ґрунт@3 и\u0306ое=и\u0306ое\u0308@4]"},
 		{"Dampfschifffahrtsgesellschaft Häuser", Locales{"deu"}, "[hauser=häuser@2]"},
 	} {
 		got := fmt.Sprint(spellingsOf(defaultAnalyzer, test.text, test.l))
@@ -104,5 +105,26 @@ func TestBeginsAs(t *testing.T) {
 		if BeginsAs([]byte(test.spelling), test.beginning) != test.want {
 			t.Errorf("%s begins as %s: want %v", test.spelling, test.beginning, test.want)
 		}
+	}
+}
+
+// Whatever folding takes off a Cyrillic letter, words with it have a spelling.
+func TestIsAccented(t *testing.T) {
+	plain := 0
+	for _, r := range "\u0300\u0301\u0306\u0308\u030f" {
+		for letter := rune(0x400); letter < 0x530; letter++ {
+			for _, word := range []string{string([]rune{'а', letter, 'м'}), string([]rune{letter, r, 'м'})} {
+				raw := []byte(word)
+				form := appendFold(nil, raw, group{script: cyrillic}, nil)
+				if spelling := appendSpelling(nil, new([]byte), raw, form); string(spelling) == string(form) {
+					plain++
+				} else if !isAccented(raw) {
+					t.Errorf("%q has the form %q and the spelling %q", word, form, spelling)
+				}
+			}
+		}
+	}
+	if isAccented([]byte("йод")) || !isAccented([]byte("ёж")) || plain < 1000 {
+		t.Errorf("%d words have their form as spelling", plain)
 	}
 }

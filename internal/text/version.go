@@ -61,7 +61,8 @@ const (
 //	Chinese 2: long words are cut so that words of two characters have most of theirs, and the index has those across the cuts.
 //	Arabic 4: words with letters of Persian or Urdu have no article, and are indexed as they are written alone.
 //	Chinese 3: words in traditional characters are cut as those in simplified ones are.
-var versions = Versions{Common: 2, Latin: 3, Arabic: 4, Hebrew: 3, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 3, Tamil: 2, Thai: 3, Gujarati: 2, Khmer: 2,
+//	Cyrillic 2: ё is е, ґ is г, and accents that show the stress are dropped. Words with these have entries of their spellings.
+var versions = Versions{Common: 2, Latin: 3, Cyrillic: 2, Arabic: 4, Hebrew: 3, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 3, Tamil: 2, Thai: 3, Gujarati: 2, Khmer: 2,
 	German: 3, Chinese: 3, StopWords: 2}.atLeast(1)
 
 // kept are the older versions that this program can repeat: where versions differ, the code checks Analyzer.versions. A change that does

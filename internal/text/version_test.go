@@ -24,7 +24,7 @@ var pipelineTexts = [pipelines]struct {
 }{
 	Common:     {"common", nil, []string{"Hello, World! a_b e.g. C++ 3.14 1,000 x\x01y don't user@example.com <b>bold</b> $5 #tag 50% a/b http://a.b/c?d=e", "one; two. three - four"}, nil},
 	Latin:      {"latin", nil, []string{"Straße GROẞ naïve Ångström smörgåsbord l’été ﬁn œuvre x̀ “quoted” Łódź İstanbul ıI … 20 °C 5€ ½", "Tiếng Việt"}, nil},
-	Cyrillic:   {"cyrillic", nil, []string{"Привет, мир! Ёлка и Йод", "ЇЖАК їжак"}, nil},
+	Cyrillic:   {"cyrillic", nil, []string{"Привет, мир! Ёлка и Йод", "ЇЖАК їжак ґрунт", "до\u0301м еще\u0308 моё"}, nil},
 	Arabic:     {"arabic", nil, []string{"السلام عليكم ورحمة الله", "کتاب\u200cها و قلم", "أحمد إلى آخر ٱلكتاب مُحَمَّد", "یہ اردو ہے"}, nil},
 	Devanagari: {"devanagari", nil, []string{"नमस्ते दुनिया", "हिन्दी, मराठी।"}, nil},
 	Hebrew:     {"hebrew", nil, []string{"שלום עולם", "הַבַּיִת בבית"}, nil},
@@ -100,7 +100,7 @@ func TestVersions(t *testing.T) {
 		for line := range strings.Lines(letters[p]) {
 			words, _ := indexedBy(a, line, texts.locales)
 			fmt.Fprintf(sum, "%q %s", line, words)
-			if slices.Contains([]Pipeline{Latin, Greek, Arabic, Hebrew, Thai}, Pipeline(p)) { // of a group that isSpelt
+			if slices.Contains([]Pipeline{Latin, Cyrillic, Greek, Arabic, Hebrew, Thai}, Pipeline(p)) { // of a group that isSpelt
 				fmt.Fprint(sum, spellingsOf(a, line, texts.locales))
 			}
 		}
