@@ -5,6 +5,7 @@ import (
 
 	"svc/internal/settings"
 	"svc/internal/text"
+	"svc/segment"
 )
 
 // reading is another reading of some terms of a query: that of an older version of the analysis, which made the words of some
@@ -15,16 +16,16 @@ type reading struct {
 }
 
 // Read parses the tokens that the current analyzer made of a query, and adds the readings of the older ones. It also reads phrases
-// and excluded words with the other locales of the index: they match without typos, so they would not be found in a field that is
-// segmented differently.
-func (ix *Index) Read(tokens []text.Token, query string, locales text.Locales) *Terms {
+// and excluded words with the other locales of the searched fields: they match without typos, so they would not be found in a field
+// that is segmented differently.
+func (ix *Index) Read(tokens []text.Token, query string, locales text.Locales, fields FieldSet) *Terms {
 	prefix := ix.Settings.PrefixSearch != settings.PrefixDisabled
 	t := Read(tokens, query, prefix)
 	for _, a := range ix.Older {
 		t.addReading(Read(a.Tokens(nil, query, locales, true), query, prefix), false)
 	}
 	if t.verbatim() {
-		for _, l := range ix.otherLocales(tokens, locales) {
+		for _, l := range ix.otherLocales(tokens, locales, fields) {
 			t.addReading(Read(ix.Analyzer.Tokens(nil, query, l, true), query, prefix), true)
 		}
 	}
@@ -37,18 +38,35 @@ func (t *Terms) verbatim() bool {
 	return len(t.NegativeWords)+len(t.NegativePhrases) > 0 || slices.ContainsFunc(t.Terms, func(t Term) bool { return t.IsPhrase() })
 }
 
-// otherLocales returns the locales with which texts of the index are segmented, without those of the query. Texts in ideographs are
-// segmented as Chinese or as Japanese, whatever language the query is in.
-func (ix *Index) otherLocales(tokens []text.Token, locales text.Locales) []text.Locales {
+// otherLocales returns the locales with which searched fields are segmented, without those of the query. Without a single locale, texts
+// in ideographs are segmented as Chinese or as Japanese, whatever language the query is in.
+func (ix *Index) otherLocales(tokens []text.Token, locales text.Locales, fields FieldSet) []text.Locales {
+	ideographs := slices.ContainsFunc(tokens, text.Token.IsIdeographic)
 	var others []text.Locales
-	if len(ix.Settings.LocalizedAttributes) > 0 {
-		others = localesOf(ix.Settings)
+	add := func(l text.Locales) {
+		if !slices.Equal(l, locales) && !slices.ContainsFunc(others, func(o text.Locales) bool { return slices.Equal(o, l) }) {
+			others = append(others, l)
+		}
 	}
-	if slices.ContainsFunc(tokens, text.Token.IsIdeographic) {
-		others = append(others, text.Locales{"cmn"}, text.Locales{"jpn"})
+	of := func(l text.Locales) {
+		if ideographs && len(l) != 1 {
+			add(text.Locales{"cmn"})
+			add(text.Locales{"jpn"})
+		} else {
+			add(l)
+		}
 	}
-	others = slices.DeleteFunc(others, func(l text.Locales) bool { return slices.Equal(l, locales) })
-	return others[:min(len(others), maxReadings)]
+	if len(ix.Settings.LocalizedAttributes) == 0 {
+		of(nil)
+		return others
+	}
+	for i := range ix.Fields.Len() {
+		f := ix.Fields.Info(segment.FieldID(i))
+		if f.Searchable && fields.Has(segment.FieldID(i)) && len(others) < maxReadings {
+			of(f.Locales)
+		}
+	}
+	return others
 }
 
 // addReading adds another reading of the query. With verbatim, it only adds its phrases and excluded words. Terms of the two readings

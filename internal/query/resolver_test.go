@@ -42,7 +42,7 @@ func testIndex(t *testing.T, update string, docs []string) *Index {
 }
 
 func (ix *Index) read(q string) *Terms {
-	return ix.Read(ix.Analyzer.Tokens(nil, q, nil, true), q, nil)
+	return ix.Read(ix.Analyzer.Tokens(nil, q, nil, true), q, nil, nil)
 }
 
 func never() bool { return false }

@@ -74,7 +74,7 @@ func read(s *search) (*query.Terms, error) {
 	}
 	readable := query.Readable(s.r.Query)
 	s.tokens = s.ix.Analyzer.Tokens(s.tokens[:0], readable, locales, true)
-	return s.ix.Read(s.tokens, readable, locales), nil
+	return s.ix.Read(s.tokens, readable, locales, s.fields), nil
 }
 
 // SearchOn resolves attributesToSearchOn; nil means no restriction.

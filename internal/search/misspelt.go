@@ -68,7 +68,7 @@ func findMisspelt(ctx context.Context, v *index.View, r *Request, until time.Tim
 		locales = ix.Locales(searched)
 	}
 	fields := ix.Displayed(searched)
-	terms := ix.Read(v.Analyzer.Tokens(nil, r.Query, locales, true), r.Query, locales)
+	terms := ix.Read(v.Analyzer.Tokens(nil, r.Query, locales, true), r.Query, locales, searched)
 	for i := range terms.Terms {
 		t := &terms.Terms[i]
 		if t.IsPhrase() || t.Stop {
