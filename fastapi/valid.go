@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"math/bits"
+
+	"svc/internal/jsontext"
 )
 
 const (
@@ -99,9 +100,14 @@ func hasControl(b []byte) bool {
 // comma; −1 if this is no such list.
 func numbersEnd(b []byte, i int) int {
 	for {
-		if i < len(b) && b[i] == '-' {
-			i++
+		if i == len(b) {
+			return -1
 		}
+		sign := 0
+		if b[i] == '-' { // half of the numbers: no jump
+			sign = 1
+		}
+		i += sign
 		first := i
 		for i < len(b) && b[i]-'0' < 10 { // few digits stand before a point
 			i++
@@ -111,7 +117,7 @@ func numbersEnd(b []byte, i int) int {
 		}
 		if i < len(b) && b[i] == '.' {
 			first = i + 1
-			if i = digitsEnd(b, first); i == first {
+			if i = jsontext.DigitsEnd(b, first); i == first {
 				return -1
 			}
 		}
@@ -120,7 +126,7 @@ func numbersEnd(b []byte, i int) int {
 				i++
 			}
 			first = i
-			if i = digitsEnd(b, first); i == first {
+			if i = jsontext.DigitsEnd(b, first); i == first {
 				return -1
 			}
 		}
@@ -134,18 +140,4 @@ func numbersEnd(b []byte, i int) int {
 			i++
 		}
 	}
-}
-
-// digitsEnd returns the index after the digits from i on.
-func digitsEnd(b []byte, i int) int {
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:]) ^ everyByte*'0' // a digit becomes its value
-		if others := (x&^highBits + everyByte*(0x80-10) | x) & highBits; others != 0 {
-			return i + bits.TrailingZeros64(others)/8
-		}
-	}
-	for i < len(b) && b[i]-'0' < 10 {
-		i++
-	}
-	return i
 }
