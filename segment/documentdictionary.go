@@ -5,13 +5,15 @@ import (
 	"unsafe"
 
 	"github.com/klauspost/compress/s2"
+
+	"svc/simd"
 )
 
 // dictionary decodes documents that were encoded with an s2.Dict. What they are put together of is mostly shorter than 16 bytes, so that
 // to copy 16 is quicker than to have the library copy as many as they are: twice as quick for documents of some hundred bytes.
 type dictionary struct {
 	*s2.Dict
-	content []byte // with wideCopy bytes of capacity behind
+	content []byte // with simd.ElementRoom bytes of capacity behind
 	repeat  int    // offset before the first one
 }
 
@@ -26,8 +28,8 @@ func newDictionary(b []byte) *dictionary {
 	}
 	repeat, n := binary.Uvarint(b)
 	content := b[n:]
-	if cap(content) < len(content)+wideCopy {
-		content = append(make([]byte, 0, len(content)+wideCopy), content...)
+	if cap(content) < len(content)+simd.ElementRoom {
+		content = append(make([]byte, 0, len(content)+simd.ElementRoom), content...)
 	}
 	return &dictionary{Dict: d, content: content, repeat: len(content) - int(repeat)}
 }
@@ -76,7 +78,10 @@ func (d *dictionary) decode(c *dictionaryCursor, dst, src []byte, enough int) bo
 	all := len(d.content)
 	o, s, offset := c.written, c.read, c.offset
 	for {
-		o, s, offset = d.decodePlain(dst, src, o, s, offset, enough)
+		next, left := simd.DecodeElements(dst, src, d.content, simd.ElementCursor{Written: o, Read: s, Offset: offset}, min(enough, s2.MaxDictSrcOffset+1))
+		if o, s, offset = next.Written, next.Read, next.Offset; !left { // near an end, or without a kernel
+			o, s, offset = d.decodePlain(dst, src, o, s, offset, enough)
+		}
 		if s >= len(src) || o >= enough {
 			break
 		}

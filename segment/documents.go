@@ -12,6 +12,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/binfmt"
+	"svc/simd"
 )
 
 // Every document is compressed by itself, so a search reads only the rows that it shows, and a merge copies the bytes of any row. A
@@ -106,7 +107,7 @@ func (r *documentReader) open(file string, blocks *blocks, dicts, index, data []
 func (r *documentReader) dictionaries() ([]*dictionary, error) {
 	r.once.Do(func() {
 		for i, frame := range r.frames {
-			b, err := zstdCoders().DecodeAll(frame, make([]byte, 0, binary.MaxVarintLen16+s2.MaxDictSize+wideCopy))
+			b, err := zstdCoders().DecodeAll(frame, make([]byte, 0, binary.MaxVarintLen16+s2.MaxDictSize+simd.ElementRoom))
 			d := newDictionary(b)
 			if err != nil || d == nil {
 				r.err = r.damaged(tagDicts, "dictionary %d: %d bytes, %v", i, len(b), err)

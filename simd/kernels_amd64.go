@@ -188,3 +188,9 @@ func commonPlacesVBMI2(dst *byte, a *byte, b *byte, an int, bn int) int
 //
 //go:noescape
 func prefetchLines(p *byte, n int)
+
+// elementsAVX2 needs AVX2. The dictionary ends at behind, has 32 bytes behind it, and the length −least. There are 32 bytes of dst from
+// lastWritten on, and 64 from lastWide on, and 33 of src from lastRead on. c are the fields of an ElementCursor.
+//
+//go:noescape
+func elementsAVX2(dst *byte, src *byte, behind *byte, table *uint32, least int, lastWritten int, lastRead int, lastWide int, c *int)

@@ -2578,3 +2578,117 @@ line:
 
 done:
 	RET
+
+// func elementsAVX2(dst *byte, src *byte, behind *byte, table *uint32, least int, lastWritten int, lastRead int, lastWide int, c *int)
+// Requires: AVX, CMOV
+TEXT ·elementsAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ behind+16(FP), DX
+	MOVQ table+24(FP), BX
+	MOVQ c+64(FP), SI
+	MOVQ (SI), DI
+	MOVQ 8(SI), R8
+	MOVQ 16(SI), R9
+
+element:
+	CMPQ    R8, lastRead+48(FP)
+	JGT     done
+	CMPQ    DI, lastWritten+40(FP)
+	JGT     done
+	MOVBLZX (CX)(R8*1), R10
+	MOVL    1(CX)(R8*1), R11
+	ANDL    (BX)(R10*4), R11
+	ORL     1024(BX)(R10*4), R11
+	MOVL    2048(BX)(R10*4), R12
+	CMPL    R11, R12
+	JLT     unusual
+
+copy:
+	MOVQ    DI, R13
+	SUBQ    R11, R13
+	LEAQ    (AX)(R13*1), R14
+	LEAQ    (DX)(R13*1), R15
+	TESTQ   R13, R13
+	CMOVQLT R15, R14
+	LEAQ    1(CX)(R8*1), R15
+	TESTB   $0x03, R10
+	CMOVQEQ R15, R14
+	CMOVQEQ R8, R13
+	CMPQ    R13, least+32(FP)
+	JLT     done
+	LEAQ    -1(R13)(R12*1), R15
+	XORQ    R13, R15
+	JS      done
+	CMPL    R12, $0x20
+	JGT     wide
+	VMOVDQU (R14), Y0
+	VMOVDQU Y0, (AX)(DI*1)
+
+next:
+	TESTB   $0x03, R10
+	CMOVQNE R11, R9
+	ADDQ    R12, DI
+	MOVL    R10, R15
+	SHRL    $0x02, R10
+	LEAQ    2(R8)(R10*1), R10
+	ANDL    $0x03, R15
+	LEAQ    1(R8)(R15*1), R8
+	CMOVQEQ R10, R8
+	JMP     element
+
+wide:
+	CMPL    R12, $0x40
+	JGT     done
+	CMPQ    DI, lastWide+56(FP)
+	JGT     done
+	LEAQ    32(R8), R15
+	CMPQ    R15, lastRead+48(FP)
+	JGT     done
+	VMOVDQU (R14), Y0
+	VMOVDQU Y0, (AX)(DI*1)
+	VMOVDQU 32(R14), Y0
+	VMOVDQU Y0, 32(AX)(DI*1)
+	JMP     next
+
+unusual:
+	CMPL  R10, $0x000000f0
+	JEQ   literal
+	TESTL R11, R11
+	JNE   done
+	MOVL  R10, R15
+	ANDL  $0x03, R15
+	CMPL  R15, $0x01
+	JNE   done
+	CMPL  R12, $0x08
+	JGT   done
+	CMPQ  R9, R12
+	JLT   done
+	MOVQ  R9, R11
+	JMP   copy
+
+literal:
+	MOVBLZX 1(CX)(R8*1), R12
+	INCL    R12
+	LEAQ    2(CX)(R8*1), R14
+	CMPL    R12, $0x40
+	JGT     done
+	CMPQ    DI, lastWide+56(FP)
+	JGT     done
+	LEAQ    33(R8), R15
+	CMPQ    R15, lastRead+48(FP)
+	JGT     done
+	VMOVDQU (R14), Y0
+	VMOVDQU Y0, (AX)(DI*1)
+	VMOVDQU 32(R14), Y0
+	VMOVDQU Y0, 32(AX)(DI*1)
+	ADDQ    R12, DI
+	LEAQ    2(R8)(R12*1), R8
+	JMP     element
+
+done:
+	VZEROUPPER
+	MOVQ DI, (SI)
+	MOVQ R8, 8(SI)
+	MOVQ R9, 16(SI)
+	RET

@@ -1,9 +1,10 @@
-// Package simd owns the kernels that score vectors, read and move sets of bits, intersect lists and skip over coded numbers. It
-// selects them once, at start, by the features of the processor. No package above knows which instruction set runs.
+// Package simd owns the kernels that score vectors, read and move sets of bits, intersect lists, skip over coded numbers and
+// decode documents. It selects them once, at start, by the features of the processor. No package above knows which instruction set
+// runs.
 //
 // Every kernel has a portable reference implementation in Go. It runs on other processors, under the build tag noasm, and in the
-// tests as the oracle. Only FoldMarks and SpreadMarks have none: their callers have alternatives. The environment variable SVC_SIMD
-// (portable, avx2, avx512 or neon) forces a tier. A tier that the processor lacks is ignored.
+// tests as the oracle. Only FoldMarks, SpreadMarks and DecodeElements have none: their callers have alternatives. The environment
+// variable SVC_SIMD (portable, avx2, avx512 or neon) forces a tier. A tier that the processor lacks is ignored.
 //
 // Sums of floats depend on the order of addition, so tiers agree within rounding (relative 1e-5 of the sum of magnitudes), not bit
 // for bit. Integer kernels are exact.
@@ -53,12 +54,13 @@ type kernels struct {
 	spread       func(dst, masks, bits []uint64)                                      // nil with fold
 	common       func(dst *CommonRoom, a, b []byte) int
 	commonPlaces func(dst *CommonRoom, a, b []byte) int
+	elements     func(dst, src, dictionary []byte, c ElementCursor, lastWritten int) ElementCursor // nil: there is none that is fast
 }
 
 var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable,
 	gatherFloatsPortable, gatherHalvesPortable, gatherPortable, gatherBitsPortable, signsAbovePortable, signsMarkedPortable, quantizePortable, largestPortable,
 	halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}, planesPortable, nil, nil,
-	commonPortable, commonPlacesPortable}
+	commonPortable, commonPlacesPortable, nil}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.

@@ -21,11 +21,11 @@ func tiers() map[Tier]kernels {
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1) {
 		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2,
-			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAboveSums, signsMarkedOnes, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesSteps, fold, spread, commonPortable, commonPlacesPortable}
+			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAboveSums, signsMarkedOnes, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesSteps, fold, spread, commonPortable, commonPlacesPortable, elementsWide}
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VBMI2, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
 		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512,
-			gatherFloatsAVX512, gatherHalvesAVX512, gatherVNNI, gatherHamming, signsAboveVNNI, signsMarkedLines, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesTernary, fold, spread, commonBlocks, commonPlacesBlocks}
+			gatherFloatsAVX512, gatherHalvesAVX512, gatherVNNI, gatherHamming, signsAboveVNNI, signsMarkedLines, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesTernary, fold, spread, commonBlocks, commonPlacesBlocks, elementsWide}
 	}
 	return t
 }
@@ -33,6 +33,12 @@ func tiers() map[Tier]kernels {
 // slowDeposit reports whether PDEP and PEXT are microcode, which takes longer than all that it replaces: up to Zen 2.
 func slowDeposit() bool {
 	return cpuid.CPU.IsVendor(cpuid.AMD) && cpuid.CPU.Family < 0x19 || cpuid.CPU.IsVendor(cpuid.Hygon)
+}
+
+func elementsWide(dst, src, dictionary []byte, c ElementCursor, lastWritten int) ElementCursor {
+	behind := unsafe.Add(unsafe.Pointer(unsafe.SliceData(dictionary)), len(dictionary))
+	elementsAVX2(unsafe.SliceData(dst), unsafe.SliceData(src), (*byte)(behind), &elementTable[0][0], -len(dictionary), lastWritten, len(src)-ElementRoom-1, len(dst)-mostElement, &c.Written)
+	return c
 }
 
 func commonBlocks(dst *CommonRoom, a, b []byte) int {

@@ -29,7 +29,7 @@ func tiers() map[Tier]kernels {
 		Portable: portable,
 		NEON: {dotNEON, l2NEON, dotInt8, hammingNEON,
 			gatherFloatsNEON, gatherHalvesPortable, gather, gatherBitsNEON, signsAbovePortable, signsMarkedPortable, quantizePortable, largestPortable, halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, prefetchLines, planesPortable, nil, nil,
-			commonPortable, commonPlacesPortable},
+			commonPortable, commonPlacesPortable, nil},
 	}
 }
 

@@ -1,0 +1,49 @@
+package simd
+
+// ElementCursor is how far a block of S2 is decoded.
+type ElementCursor struct {
+	Written, Read int
+	Offset        int // of the last copy
+}
+
+// ElementRoom is how many bytes are copied at once, and may be read behind a dictionary.
+const ElementRoom = 32
+
+// mostElement is the length of the longest elements that the kernel decodes.
+const mostElement = 2 * ElementRoom
+
+// elementTable says of the first byte of an element which bits of the four bytes behind it are its offset, what is added to them, and the
+// length. Elements that a table cannot tell have a length above mostElement.
+var elementTable = func() (table [3][256]uint32) {
+	for op := range uint32(256) {
+		mask, more, length := uint32(1<<16-1), uint32(0), op>>2+1
+		switch op & 3 {
+		case 0: // literal
+			mask, more = 0, mostElement // an offset that no length exceeds
+			if length > 60 {
+				length = mostElement + 1
+			}
+		case 1:
+			mask, more, length = 1<<8-1, op&0xe0<<3, op>>2&7+4
+		case 3:
+			length = mostElement + 1
+		}
+		table[0][op], table[1][op], table[2][op] = mask, more, length
+	}
+	return table
+}()
+
+// DecodeElements goes on with a block of S2, without its length, until at least enough bytes are written. Copies may begin in a dictionary,
+// which has ElementRoom bytes of capacity behind it. Bytes of dst behind those that are written may be overwritten.
+//
+// It leaves rare elements to the caller: then left is true, and the cursor is in front of one, which may be damaged. Otherwise fewer than
+// ElementRoom bytes are left of dst or src, enough are written, or there is no kernel.
+func DecodeElements(dst, src, dictionary []byte, c ElementCursor, enough int) (_ ElementCursor, left bool) {
+	if current.elements == nil {
+		return c, false
+	}
+	_ = dictionary[:len(dictionary)+ElementRoom]
+	lastWritten := min(len(dst)-ElementRoom, enough-1)
+	c = current.elements(dst, src, dictionary, c, lastWritten)
+	return c, c.Written <= lastWritten && c.Read <= len(src)-ElementRoom-1
+}
