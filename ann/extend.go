@@ -111,7 +111,7 @@ func (b *builder) adopt(w *walker, base *Graph, renumbered []uint32, node uint32
 	row := renumbered[node]
 	for l := range int(b.levels[row]) + 1 {
 		links := neighbours(base.slots(nil, node, l))
-		s := b.slotsLocked(row, l) // nobody else touches this row until all are adopted
+		s := b.slotsLocked(row, l) // not shared until all rows are adopted
 		whole := true
 		for i, id := range links {
 			s[i] = renumbered[id]

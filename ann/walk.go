@@ -31,7 +31,7 @@ type walker struct {
 	epoch   uint8
 	rows    uint32
 	pool    []candidate // best first, at most ef
-	ahead   []candidate // of a restricted walk: a heap of what is to be expanded; of a scan of signs: the best
+	ahead   []candidate // for a restricted walk: a heap of rows to expand; for a scan of signs: the best rows
 	links   []uint32    // of the row that was expanded last; may be mapped memory of a graph
 	several []uint32    // links of rows that are expanded together
 	fresh   []uint32

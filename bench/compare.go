@@ -75,7 +75,7 @@ func (r *rate) add(o rate) {
 const (
 	firstQueries    = 2000 // of a kind, distinct
 	manyDocuments   = 200_000
-	firstOfMany     = 600  // where there are so many documents
+	firstOfMany     = 600  // with so many documents
 	loadQueries     = 1000 // of a kind, distinct, asked again and again
 	turnQueries     = 25   // first queries of one program before it is the next one's turn
 	betweenChanges  = 40   // updates of a program
@@ -83,9 +83,9 @@ const (
 	loadTurns       = 4
 	loadTime        = time.Second // of a turn
 	betweenUpdates  = time.Second / 20
-	quietTime       = 3 * time.Second // without work that nobody asked for
+	quietTime       = 3 * time.Second // without background work
 	dearKind        = "known to be slow"
-	unasked         = 0.004            // seconds of CPU in half a second that are nobody's work yet: svc reads its files with 0.01 after the start
+	unasked         = 0.004            // seconds of CPU in half a second that still count as idle: svc reads its files with 0.01 after the start
 	patience        = 10 * time.Minute // with a program that always works
 	stillnessChecks = int(quietTime / (500 * time.Millisecond))
 )

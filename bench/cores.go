@@ -27,7 +27,7 @@ type step struct {
 
 const (
 	firstOfStep    = 4000 // distinct queries of a kind
-	connectionsPer = 4    // processors: what is asked at once
+	connectionsPer = 4    // per processor: concurrent requests
 	mostAtOnce     = 64
 )
 

@@ -171,7 +171,7 @@ func (m *measurement) groupRound(ctx context.Context, f *readers, queries [][]by
 		return nil
 	}
 	f.with, f.lag, f.behind = append(f.with, b), append(f.lag, lag...), append(f.behind, searched[1]...)
-	writer.settle() // a merge during a copy would change what is copied
+	writer.settle() // a merge during a copy would change the copied files
 	return m.catchUp(ctx, f, dir, func() (*server, error) { return begin("late", reads...) })
 }
 

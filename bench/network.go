@@ -17,7 +17,7 @@ import (
 
 // network is what instances on one machine cost each other. They and the load generator share its processors.
 type network struct {
-	moves     []move    // each of all documents, nobody searching
+	moves     []move    // each of all documents, without searches
 	crossing  []move    // each of about half of them, while both sides are searched
 	searched  []crossed // at the sender and the receiver
 	federated []federating

@@ -22,7 +22,7 @@ type steady struct {
 	terms       []uint32     // that were seen, in order: one if the leader stayed
 	batches     atomic.Int64 // written, each of a part of the documents
 	searches    latencies
-	slowestPoll time.Duration // how long a member took at most to say what it knows of the group
+	slowestPoll time.Duration // longest time in which a member reported its state of the group
 }
 
 const (

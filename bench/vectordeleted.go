@@ -14,7 +14,7 @@ import (
 
 // deletion is searches of a segment as it was written, and with some rows deleted.
 type deletion struct {
-	vectors     int // a row has so many
+	vectors     int // per row
 	whole, some point
 }
 

@@ -89,7 +89,7 @@ func (m *measurement) newElectorate(ctx context.Context, dirs []string) (*electo
 		e.options, e.members = append(e.options, options), append(e.members, nil)
 	}
 	started := make(chan error, n)
-	for i := range n { // at once: none answers before all are there
+	for i := range n { // at once: none answers before all are running
 		go func() { started <- e.start(i) }()
 	}
 	var failed error

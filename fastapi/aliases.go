@@ -130,7 +130,7 @@ func (s *Server) getAlias(ctx *fasthttp.RequestCtx) error {
 type aliasMove struct {
 	alias string
 	uid   string
-	given bool // indexUid was; it is null where uid is empty
+	given bool // indexUid was given; uid is empty if it is null
 }
 
 var aliasParams = []param[aliasMove]{

@@ -50,7 +50,7 @@ func (s *Server) answerKept(ctx *fasthttp.RequestCtx, st *searchState, how byte,
 	st.key = key
 	v, err := s.view(ctx)
 	if err != nil {
-		return nil, false, nil // whoever searches finds the same
+		return nil, false, nil // the search reports the same error
 	}
 	kept := search.Answer(v, key, ctx.Time())
 	v.Release()

@@ -21,7 +21,7 @@ var audited = map[action]bool{
 	actionRulesUpdate: true, actionRulesDelete: true,
 	actionAnalyticsDelete: true,
 	actionDumpsCreate:     true, actionSnapshotsCreate: true, actionExport: true,
-	actionMetricsAll: true, // who changes what is logged may hide something
+	actionMetricsAll: true, // a change of the log settings may hide something
 }
 
 // unaudited are routes of audited actions that change nothing.

@@ -38,7 +38,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 		if s.keys.Protected() {
 			return missingAuthorization()
 		}
-		if a == actionChatCompletions { // what a model costs is not for everybody
+		if a == actionChatCompletions { // models cost money: not open to everybody
 			return missingAuthorization()
 		}
 		return openTo(a)

@@ -35,8 +35,8 @@ type bodyReader struct {
 	account *budget.Account
 
 	settings bool  // they are read
-	promised int   // bytes of the account that are taken and not used yet
-	turn     *turn // to work on what is read; nil: whoever reads has one, or needs none
+	promised int   // bytes already charged but not used yet
+	turn     *turn // yields while decoding; nil: the reader has a turn of its own, or needs none
 }
 
 // ambiguous reports whether a request states the length of its body twice. A proxy in front may have believed the other length, and
@@ -196,7 +196,7 @@ func decompress(r io.Reader, encoding string, account *budget.Account) (io.Reade
 
 const (
 	zstdMagic  = "\x28\xb5\x2f\xfd" // RFC 8878, 3.1.1
-	zstdWindow = 8 << 20            // bytes: what decoders should take, 3.1.1.1.2
+	zstdWindow = 8 << 20            // bytes: the minimum for decoders, 3.1.1.1.2
 
 	deflateBytes = 64 << 10 // of a decoder, about
 )
@@ -354,7 +354,7 @@ func (r *patientReader) Read(p []byte) (int, error) {
 	r.read += n
 	r.total += int64(n)
 	if err == io.EOF && r.total < int64(r.ctx.Request.Header.ContentLength()) {
-		err = io.ErrUnexpectedEOF // for fasthttp, a body ends where the connection does
+		err = io.ErrUnexpectedEOF // fasthttp treats the end of the connection as the end of the body
 	}
 	if err != nil && err != io.EOF {
 		r.ctx.SetUserValue(brokenKey{}, true)
@@ -381,7 +381,7 @@ func drain(ctx *fasthttp.RequestCtx) {
 	if err == io.EOF {
 		return
 	}
-	if err == nil { // after an error nothing may be read: what is behind a broken chunk could pass for the next
+	if err == nil { // after an error read nothing: bytes after a broken chunk could pass for the next request
 		err = ctx.Conn().SetReadDeadline(time.Now().Add(drainTime))
 	}
 	if err == nil {
@@ -458,7 +458,7 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 	if len(body) == 0 {
 		return nil, apierr.New("missing_payload", "The body is missing: send JSON.")
 	}
-	if !valid(body) { // sonic's takes a third of the time, and lets control characters and broken escapes pass (TestBodiesAreStrict)
+	if !valid(body) { // sonic's takes a third of the time, but accepts control characters and broken escapes (TestBodiesAreStrict)
 		return nil, apierr.New("malformed_payload", "The body is not valid JSON: %v.", syntaxError(body))
 	}
 	if !utf8.Valid(body) {
@@ -545,7 +545,7 @@ func readAll(dst []byte, r *bodyReader) ([]byte, error) {
 func (r *bodyReader) holdDecoded(shape *budget.Shape, taken int) error {
 	bytes := shape.Bytes()
 	if r.settings {
-		bytes += bytes * 3 / 2 // they are taken apart to be checked, and again to be compared with those that are there
+		bytes += bytes * 3 / 2 // settings are parsed to be checked, and again to be compared with the current ones
 	}
 	return r.Hold(max(int(bytes)-taken, 0))
 }

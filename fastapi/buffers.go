@@ -12,7 +12,7 @@ import (
 // Connections have no buffers of their own, because idle ones would keep the memory of their largest answer.
 type answerBuffer struct {
 	b    []byte
-	size int // from 1: the pool of copies that it belongs to; 0: an answer is made in it
+	size int // from 1: its pool in copyBuffers; 0: a buffer for building answers
 }
 
 var answerBuffers = sync.Pool{New: func() any { return new(answerBuffer) }}

@@ -112,7 +112,7 @@ var chatParams = []param[chat.Settings]{
 		}
 		key, ok := a.json.text()
 		if !ok {
-			return apierr.New(a.code, "`%s` must be a string or null, but it is %s.", a.path(), a.json.kind()) // what is secret is not quoted
+			return apierr.New(a.code, "`%s` must be a string or null, but it is %s.", a.path(), a.json.kind()) // never quote a secret
 		}
 		s.APIKey = &key
 		return nil

@@ -18,7 +18,7 @@ import (
 type comparison struct {
 	search, otherSearch value // nil: not given
 	settings            *settings.Update
-	at                  *time.Time // of the other search; nil: the present
+	at                  *time.Time // for the other search; nil: now
 }
 
 // comparisonParams is a method because the settings that a body may have depend on the experimental features.
@@ -67,7 +67,7 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 	inputs := [2]searchInput{newSearchInput(), newSearchInput()}
 	for i := range inputs {
 		in := &inputs[i]
-		for _, part := range sent[:i+1] { // the other one has what both have, and then its own
+		for _, part := range sent[:i+1] { // the second search has the common part, then its own
 			if part.value == nil {
 				continue
 			}

@@ -19,17 +19,17 @@ import (
 // yet as busy, and would wait for it at shutdown until the client gives up.
 type conns struct {
 	most int   // 0: any number
-	few  int32 // requests besides one that leave half of the processors free
+	few  int32 // requests, besides one, that leave half of the processors free
 
 	mu        sync.Mutex
 	open      map[*conn]struct{}
-	closing   int           // of open, those that were cut off to make room
-	next      []slow        // to be cut off for others, as long as the client has not moved since
+	closing   int           // of open: connections cut off to make room
+	next      []slow        // candidates for cutting off, if the client has not made progress since
 	looked    time.Time     // when they were found
 	answering atomic.Int32  // requests
-	closed    chan struct{} // told of each that has closed; holds one
-	told      atomic.Int64  // when the log was told that there is no room, ns since 1970
-	relieved  atomic.Int64  // when slow clients were cut off last, ns since 1970
+	closed    chan struct{} // signals that a connection has closed; buffered for one
+	told      atomic.Int64  // when lack of room was last logged, ns since 1970
+	relieved  atomic.Int64  // when slow clients were last cut off, ns since 1970
 }
 
 func newConns(most int) *conns {
@@ -42,27 +42,27 @@ type conn struct {
 	in      *conns
 	busy    atomic.Bool                    // a request is being answered
 	served  atomic.Bool                    // one was
-	account atomic.Pointer[budget.Account] // what its request holds; nil: there is none
+	account atomic.Pointer[budget.Account] // account of the current request; nil: none
 
-	turn sync.Mutex  // held by who makes it busy, or hangs it up
-	hung bool        // no more is read before the next request; guarded by turn
-	uses *live       // whose stores the request uses; nil: none. Guarded by turn
-	late atomic.Bool // the rest of the request's body is not waited for
+	turn sync.Mutex  // held while the connection becomes busy, or is hung up
+	hung bool        // the connection ends before the next request; guarded by turn
+	uses *live       // stores used by the request; nil: none. Guarded by turn
+	late atomic.Bool // do not wait for the rest of the request's body
 
 	// Progress of the client: since when it sends or receives, how much, and whether the server is waiting for it.
 	writing atomic.Bool
 	since   atomic.Int64 // ns since 1970
 	moved   atomic.Int64
 	blocked atomic.Bool
-	cut     atomic.Bool // the client was too slow when there was no room for it
-	makes   bool        // room for others: it is among closing; guarded by in.mu
+	cut     atomic.Bool // cut off because the client was slow when memory was short
+	makes   bool        // it was cut off to make room: it is in closing; guarded by in.mu
 
 	// of the goroutine that serves it
 	gaveWay time.Time // when it let others run last
-	prompt  bool      // it had not to wait for what it read last
+	prompt  bool      // the last read did not block
 
-	body int    // of the answer that is written next: see holdBack
-	held *start // what waits for the rest; nil: nothing
+	body int    // length of the body of the next answer: see holdBack
+	held *start // waiting first part of an answer; nil: none
 }
 
 // listener hands out connections that conns knows.
@@ -214,7 +214,7 @@ const (
 // slow is a connection whose client the server is waiting for.
 type slow struct {
 	*conn
-	rank  int     // what is closed first for others: 0: without a request so far; 1: between requests; 2: in one
+	rank  int     // lowest is closed first: 0: no request so far; 1: between requests; 2: in a request
 	rate  float64 // bytes a second
 	took  time.Duration
 	began int64 // conn.since

@@ -122,7 +122,7 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, payload *task.Payload, format
 	if err != nil {
 		return 0, err
 	}
-	upload := new(work) // which takes as long as the client
+	upload := new(work) // no time limit: the client may be slow
 	upload.begin(s.searching, requestOf(ctx).bytes(), time.Now(), forEver)
 	defer upload.cancel()
 	body.turn = (&turn{work: upload, request: requestOf(ctx), slots: s.slots}).charged()
@@ -130,7 +130,7 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, payload *task.Payload, format
 	defer body.pause()
 	n, err := document.Convert(payload, body, format, delimiter)
 	if body.err != nil {
-		return 0, body.err // the cause of whatever the parser said
+		return 0, body.err // it caused the parser's error
 	}
 	return n, err
 }
@@ -184,7 +184,7 @@ func (s *Server) deleteByIDs(ctx *fasthttp.RequestCtx) error {
 	for e := range body.elements() {
 		id, ok := e.id()
 		if !ok {
-			id = "" // of no document: it counts as given, and deletes nothing
+			id = "" // of no document: counts as given, deletes nothing
 		}
 		ids = append(ids, id)
 	}

@@ -56,15 +56,15 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, run func(context.Context
 	ctx.SetContentType(contentEvents)
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderCacheControl, "no-cache")
-	h.Set("X-Accel-Buffering", "no")         // proxies are to pass events on as they come
+	h.Set("X-Accel-Buffering", "no")         // make proxies pass events on at once
 	h.SetContentEncoding("identity")         // and not to compress them
-	ctx.SetConnectionClose()                 // what the client sends now is read only to see it leave
-	ctx.Response.ImmediateHeaderFlush = true // the first event may be long in coming
+	ctx.SetConnectionClose()                 // further data from the client is read only to detect a disconnect
+	ctx.Response.ImmediateHeaderFlush = true // the first event may come late
 	conn, log := ctx.Conn(), s.log
 	s.streams.Add(1)
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.streams.Done()
-		conn.SetReadDeadline(time.Time{}) // an error means that it is closed already, here as below
+		conn.SetReadDeadline(time.Time{}) // an error means that it is already closed, also below
 		running, end := context.WithCancelCause(context.Background())
 		defer context.AfterFunc(s.searching, func() { end(errStopping) })()
 		watched := make(chan struct{})

@@ -38,7 +38,7 @@ type Features struct {
 	fs   vfs.FS
 	file string
 
-	mu  sync.Mutex // held by who changes them
+	mu  sync.Mutex // held while they are changed
 	now atomic.Pointer[featureSet]
 
 	// launched are the features that a launch option enables until a change says otherwise. They are not stored.

@@ -201,7 +201,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	defer views.Release()
 	r := &m.federation.FederatedRequest
 	r.ID, r.Metadata, r.Proxy = uuid.Must(uuid.NewV7()), wantsMetadata(ctx), proxied
-	if m.federation.userContext != nil && !proxied { // the instance that was asked personalizes what all have found
+	if m.federation.userContext != nil && !proxied { // the instance that the client asked personalizes the merged hits
 		if err := s.needReranker(); err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 		return err
 	}
 	for i := range m.queries {
-		if !proxied { // the instance that was asked counts
+		if !proxied { // the instance that the client asked counts
 			s.countSearch(m.queries[i].uid, &m.queries[i].searchInput, i, found.None(), ctx.Time())
 		}
 	}

@@ -177,7 +177,7 @@ func untaken(ctx *fasthttp.RequestCtx) error {
 	switch {
 	case len(ctx.Response.Header.Peek(headerNoWriter)) > 0:
 		return errors.New("it has handed over to another member")
-	case ctx.Response.StatusCode() == fasthttp.StatusRequestTimeout: // it stops, and has read nothing
+	case ctx.Response.StatusCode() == fasthttp.StatusRequestTimeout: // it is stopping, and has read nothing
 		return errors.New("it stops")
 	}
 	return nil

@@ -15,7 +15,7 @@ type answerer uint8
 const (
 	byReader          answerer = iota + 1 // the reader, from its own data
 	byWriter                              // the writer
-	byWriterIfMissing                     // the writer what the reader does not have: a client may have asked another member for it just now
+	byWriterIfMissing                     // the writer, if the reader lacks it: another member may have just created it
 )
 
 // answerers says for each action which member answers: the writer, if the action changes something or only the writer knows the

@@ -110,7 +110,7 @@ const maxDepth = document.MaxDepth + 8
 
 // loneSurrogate returns the index in b, which is JSON, of an escaped half of a surrogate pair without the other half, or −1.
 func loneSurrogate(b []byte) int {
-	unit := func(i int) (u uint64) { // of the escape at i; 0: there is none
+	unit := func(i int) (u uint64) { // the escape at i; 0: none
 		if i+6 <= len(b) && b[i] == '\\' && b[i+1] == 'u' {
 			u, _ = strconv.ParseUint(string(b[i+2:i+6]), 16, 16)
 		}
@@ -128,7 +128,7 @@ func loneSurrogate(b []byte) int {
 		case u == 0xD800>>10 || u == 0xDC00>>10:
 			return i
 		default:
-			i++ // what is escaped
+			i++ // the escaped character
 		}
 	}
 	return -1

@@ -75,7 +75,7 @@ func (s *Server) getKey(ctx *fasthttp.RequestCtx) error {
 // newKey is the body of a creation.
 type newKey struct {
 	auth.Key
-	expiry bool // given, be it null
+	expiry bool // given, maybe as null
 }
 
 var createKeyParams = []param[newKey]{
@@ -254,7 +254,7 @@ func (s *Server) updateKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if c.RateLimit != nil { // nobody gives themselves more
+	if c.RateLimit != nil { // callers cannot raise their own limits
 		changed := *k
 		changed.RateLimit = *c.RateLimit
 		if err := ownKey(ctx, &changed); err != nil {

@@ -19,7 +19,7 @@ type logInput struct {
 }
 
 func newLogInput() logInput {
-	filter, _ := logs.ParseFilter("info") // what counts when no target is given
+	filter, _ := logs.ParseFilter("info") // the default for a missing target
 	return logInput{target: filter, mode: logs.Colored}
 }
 
@@ -86,9 +86,9 @@ func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
 		return apierr.New("bad_request", "Another client is reading the logs, and only one can at a time. To end its stream, send DELETE /logs/stream.")
 	}
 	ctx.SetContentType("application/octet-stream")
-	ctx.Response.Header.Set("X-Accel-Buffering", "no") // proxies are to pass lines on as they come
-	ctx.SetConnectionClose()                           // what the client sends now is read only to see it leave
-	ctx.Response.ImmediateHeaderFlush = true           // the first line may be long in coming
+	ctx.Response.Header.Set("X-Accel-Buffering", "no") // make proxies pass lines on at once
+	ctx.SetConnectionClose()                           // further data from the client is read only to detect a disconnect
+	ctx.Response.ImmediateHeaderFlush = true           // the first line may come late
 	conn := ctx.Conn()
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer listener.Stop()

@@ -135,7 +135,7 @@ func (s *Server) checkOrigin(ctx *fasthttp.RequestCtx) error {
 		return refused(fasthttp.HeaderHost, host)
 	}
 	if !hasHeader(&ctx.Request.Header, headerOrigin) {
-		return nil // no browser leaves it out of a POST
+		return nil // browsers always send it with a POST
 	}
 	origin := headerOrigin.in(&ctx.Request.Header)
 	u, err := url.Parse(string(origin))
@@ -263,11 +263,11 @@ func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, 
 		return nil, context.Canceled
 	}
 	r := requestOf(x.outer)
-	if x.begun && r.gone() { // before the first it may be one that only has nothing more to send
+	if x.begun && r.gone() { // earlier, the client may only have finished sending
 		r.context().cancel()
 	}
 	x.begun = true
-	if err := r.context().Err(); err != nil { // the client has gone, the server ends, or it takes too long: of a batch no more is done
+	if err := r.context().Err(); err != nil { // timeout, disconnect or shutdown: drop the rest of a batch
 		return nil, err
 	}
 	s, outer := x.server, &x.outer.Request.Header

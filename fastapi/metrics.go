@@ -25,7 +25,7 @@ import (
 // metrics are the metrics of GET /metrics. Requests are counted as they arrive; all other values are read from their owners at each
 // scrape.
 type metrics struct {
-	registry     *prometheus.Registry // what Meilisearch tells, and what is wrong
+	registry     *prometheus.Registry // the metrics that Meilisearch has, and errors
 	full         *prometheus.Registry // that and the engine
 	prefix       string               // of the names of svc's own series, in place of metricsPrefix
 	requests     *prometheus.CounterVec
@@ -161,7 +161,7 @@ func knownMethod(method []byte) string {
 // state collects the metrics that the server's parts report at a scrape.
 type state struct {
 	s      *Server
-	engine bool // what Meilisearch has no series of, too
+	engine bool // include metrics that Meilisearch lacks
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {

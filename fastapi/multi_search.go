@@ -148,7 +148,7 @@ func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 	if m.queries == nil {
 		return apierr.New("bad_request", "`queries` is missing: send an array of searches, each with its `indexUid`.")
 	}
-	caller(ctx).Charge(len(m.queries)-1, ctx.Time()) // beside the one that every search is
+	caller(ctx).Charge(len(m.queries)-1, ctx.Time()) // in addition to the one counted for every search
 	defer s.slow.tellMany(ctx, m.queries)
 	for i := range m.queries {
 		uid, err := reach(ctx, m.queries[i].uid)

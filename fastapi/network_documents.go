@@ -79,11 +79,11 @@ func (s *Server) fetchNetwork(ctx context.Context, dst []byte, v *index.View, r 
 type fetchPlan struct {
 	*networkFetch
 	total   int
-	windows []search.Window // by part; of what is not added yet
+	windows []search.Window // by part; of documents not added yet
 	order   []int           // parts of the documents on the page
 	known   [][][]byte      // by part: the first documents of its window
 
-	aggregations *aggregate.Result // of all parts; nil: not asked for
+	aggregations *aggregate.Result // of all parts; nil: not requested
 }
 
 // plan finds out which documents are on the page.
@@ -137,7 +137,7 @@ func (f *networkFetch) plan(ctx context.Context) (*fetchPlan, error) {
 		}
 		return p, nil
 	}
-	if len(p.order) == 0 { // the page is behind the last document
+	if len(p.order) == 0 { // the page is after the last document
 		return p, nil
 	}
 	if answers, err = f.ask(ctx, p.windows, false, false, nil); err != nil {

@@ -17,7 +17,7 @@ import (
 
 // write says where a write comes from, and whether other instances get it.
 type write struct {
-	origin  *task.Origin // the request of the leader that it is of; nil: a user sent it
+	origin  *task.Origin // the leader's request that caused it; nil: a user sent it
 	forward bool
 }
 
@@ -98,7 +98,7 @@ func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 		if err != nil {
 			return nil, err
 		}
-		if texts[i] = text; !given && name != headerOriginNonce { // who leads without one is no svc, and is told so
+		if texts[i] = text; !given && name != headerOriginNonce { // a leader that sends no nonce is not svc, and is told so
 			return nil, apierr.New("inconsistent_document_change_headers", "`%s` is missing among the headers that name the origin of a write.", name)
 		}
 	}
@@ -150,7 +150,7 @@ func sentBody(ctx *fasthttp.RequestCtx) []byte {
 
 // announceNetwork takes up a change that the leader announces.
 func (s *Server) announceNetwork(ctx *fasthttp.RequestCtx, origin *task.Origin) error {
-	if origin.Nonce == "" { // what comes next, it would not know, and both would wait for ever
+	if origin.Nonce == "" { // it would not recognise the next requests, and both would wait for ever
 		return apierr.New("network_version_mismatch", "The leader `%s` is not svc, so it cannot lead instances of svc. Use a network without a leader, in which they are remotes of its searches.", origin.Remote)
 	}
 	body, err := s.readJSON(ctx, nil)
@@ -184,8 +184,8 @@ func (s *Server) networkChange(ctx *fasthttp.RequestCtx) error {
 // changeQuery is a request of an instance about a change.
 type changeQuery struct {
 	version  uuid.UUID
-	remote   string // who asks
-	restored bool   // it was set back to a snapshot
+	remote   string // the instance that asks
+	restored bool   // it was restored from a snapshot
 }
 
 var changeParams = []param[changeQuery]{

@@ -400,7 +400,7 @@ func (n *networkRead) read(ctx context.Context, q *network.ReadRequest, remotes 
 	answers := make(chan []*network.ReadAnswer, 1)
 	var asking sync.WaitGroup
 	asking.Go(func() { answers <- n.s.network.Read(asked, q, remotes) })
-	defer asking.Wait() // it makes bodies of what the caller has, and charges the account of the request
+	defer asking.Wait() // it builds bodies from the caller's data, and charges the account of the request
 	defer cancel()
 	if err := local(); err != nil {
 		return err

@@ -49,7 +49,7 @@ func (s *Server) mayMerge(ctx *fasthttp.RequestCtx) bool {
 
 // useNetwork reports whether a search includes the other instances.
 func (s *Server) useNetwork(in *searchInput) bool {
-	use, _ := s.readsNetwork(in.network) // checkSearch says what is wrong
+	use, _ := s.readsNetwork(in.network) // checkSearch reports the error
 	return use
 }
 
@@ -60,9 +60,9 @@ type distribution struct {
 	parts   []network.Part // of queries that use the network; see parts
 	planned bool
 	remotes map[string]*remoteQueries
-	ring    *shard.Ring // of another instance that asks; nil: that of this one
-	of      []int       // by query that runs here: that of the request which it belongs to
-	foreign []string    // the indexes whose documents are put into hits once these are merged
+	ring    *shard.Ring // of another instance that asks; nil: this one's
+	of      []int       // by local query: the index of its query in the request
+	foreign []string    // indexes whose documents are inserted into the merged hits
 	reads   *networkRead
 	now     time.Time // that all instances look at
 }
@@ -111,7 +111,7 @@ func (d *distribution) share(ctx context.Context, r *search.Request, view func()
 	if d.request.ForeignNetwork == nil {
 		d.request.Foreign, d.request.ForeignNetwork, d.request.Errors = r.Foreign, d.reads.foreign(), d.reads.errs
 	}
-	if r.Filter.HasForeign() { // which others do not see: what is wrong with the request is said here
+	if r.Filter.HasForeign() { // other instances never see it, so report errors here
 		if err := r.CheckIn(ctx, v); err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (d *distribution) add(p network.Part, i int, uid string, r *search.Request,
 		d.remotes[p.Remote] = q
 	}
 	body := r.AppendRemote(nil, uid, weight, position)
-	if p.Shard != "" { // where there is a leader, it would search the network by default
+	if p.Shard != "" { // with a leader, it would search the network by default
 		body = append([]byte(`{"useNetwork":false,`), body[1:]...)
 	}
 	q.list = append(q.list, network.RemoteQuery{Body: body, Shard: p.Shard})

@@ -22,6 +22,6 @@ func requestID(ctx *fasthttp.RequestCtx, body value) (id uuid.UUID, repeatable b
 	_, _ = h.Write(append([]byte(key), 0))
 	_, _ = h.Write(body)
 	copy(id[:], h.Sum(nil))
-	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // version 8 of RFC 9562: what the bits mean is ours
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // version 8 of RFC 9562: a custom format
 	return id, true, nil
 }

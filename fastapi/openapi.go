@@ -21,7 +21,7 @@ type operation struct {
 	loose   bool // other parameters pass
 	body    *content
 	answers []int // statuses of success; nil: 200
-	refuses []int // statuses of errors beside those that all routes of its kind have
+	refuses []int // statuses of errors besides those of all routes of its kind
 	gives   schema
 	as      string // media type of the answer; "": JSON
 }

@@ -21,7 +21,7 @@ const (
 	flag                // true or false
 	list                // strings: an array in a body, separated by commas in a query string
 	number              // any finite number
-	raw                 // whatever: the setter looks at it
+	raw                 // any: the setter validates it
 )
 
 // param is one parameter of a request, in a body or a query string: its name, the kind of its value, the error code for other values,
@@ -34,14 +34,14 @@ type param[T any] struct {
 	set  func(dst *T, a *arg) error
 	most int // bytes of a text, or entries of a list; 0 stands for defaultMost, unlimited for any number
 
-	shape schema // of what is taken, for the document of the API; nil: what the kind says
+	shape schema // of the value, for the API document; nil: that of the kind
 }
 
 // Limits beyond the needs of any real client. The size of a body limits the rest.
 const (
 	maxTextBytes   = 64 << 10
 	maxListEntries = 1000
-	maxTagBytes    = 1 << 10 // of what is repeated in an answer: tags and markers
+	maxTagBytes    = 1 << 10 // of tags and markers, which an answer repeats
 	unlimited      = -1
 )
 
@@ -89,7 +89,7 @@ func shortenTo(b []byte, most int) string {
 		return string(b)
 	}
 	end := most
-	for end > most-utf8.UTFMax && !utf8.RuneStart(b[end]) { // paths and parameters may be anything, not text alone
+	for end > most-utf8.UTFMax && !utf8.RuneStart(b[end]) { // paths and parameters may be any bytes
 		end--
 	}
 	return string(b[:end]) + "…"
@@ -101,7 +101,7 @@ var wanted = [...]string{
 	flag:    "`true` or `false`",
 	list:    "an array of strings",
 	number:  "a number",
-	raw:     "text in UTF-8", // in a query string; all that is sent in a body is that
+	raw:     "text in UTF-8", // in a query string; bodies are always UTF-8
 }
 
 // fits refuses values that are longer than any realistic one.
@@ -133,8 +133,8 @@ func (a *arg) entries(n, most int) error {
 // object says how an object of parameters is read.
 type object struct {
 	path    string      // of the object in the body, with a dot after it; "" for the body itself
-	code    apierr.Code // of an unknown member; "" lets them pass
-	notCode apierr.Code // when it is no object at all; "" stands for bad_request
+	code    apierr.Code // of an unknown member; "": ignore them
+	notCode apierr.Code // for a body that is no object; "" means bad_request
 }
 
 // decode reads the members of an object into dst.

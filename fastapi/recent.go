@@ -32,7 +32,7 @@ type recent struct {
 	read  func() reading // of the moment
 
 	making sync.Mutex
-	steps  [recentSteps + 2]step // the one that runs, and one that may be written to by who began in it
+	steps  [recentSteps + 2]step // the current step, and one that a request which began in it may still write to
 	day    [daySteps + 1]dayStep // of the steps before those; making is held
 }
 
@@ -48,7 +48,7 @@ type step struct {
 
 // reading has what is measured at the start of a step.
 type reading struct {
-	memory       int64 // of the heap and what belongs to it, in bytes
+	memory       int64 // of the heap and related memory, in bytes
 	tasks        int64 // unfinished
 	hits, misses uint64
 }
@@ -169,7 +169,7 @@ type stepView struct {
 	Failed   int64        `json:"failed"`
 	Searches int64        `json:"searches"`
 	SearchMs *searchTimes `json:"searchMs"`
-	Memory   *int64       `json:"memoryBytes"` // null: nobody came
+	Memory   *int64       `json:"memoryBytes"` // null: no request
 	Tasks    *int64       `json:"tasks"`
 	Hits     uint64       `json:"cacheHits"`
 	Misses   uint64       `json:"cacheMisses"`

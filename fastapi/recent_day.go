@@ -67,7 +67,7 @@ func (r *recent) dayView(now time.Time) []stepView {
 		return d
 	}
 	views := []stepView{}
-	var open []int // views whose look-ups end with the next reading
+	var open []int // views whose cache lookups are known with the next reading
 	var from *reading
 	for number := max(last-int64(daySteps), r.began.UnixNano()/int64(dayStepTime)); number <= last; number++ {
 		d := sum(number)

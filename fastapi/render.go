@@ -72,7 +72,7 @@ type rendering struct {
 	text               *template.Template
 	value              *template.JSON // in place of text
 	maxBytes           int            // of a text; 0: any number
-	documents, queries bool           // what it is rendered for
+	documents, queries bool           // what the template is rendered for
 }
 
 // renderFor is the object to render: a document or a query.

@@ -24,11 +24,11 @@ type request struct {
 	work    work
 	turn    turn          // the first that it takes
 	waited  time.Duration // for its turn
-	buffer  *answerBuffer // that the answer is sent from; nil: it has none
-	bulk    func()        // gives back what readJSON took; nil: nothing
+	buffer  *answerBuffer // buffer of the answer; nil: none
+	bulk    func()        // releases what readJSON took; nil: nothing
 	span    trace.Span
 
-	admitted *auth.Caller // whose limits count the request; nil: nobody's
+	admitted *auth.Caller // the caller whose rate limits count the request; nil: none
 }
 
 // requestKey is the place of a request among its own values.
@@ -44,7 +44,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
 	}
 	ctx.SetUserValue(requestKey{}, r)
 	if s.tracer != nil {
-		if path := ctx.Path(); string(path) != "/health" && string(path) != "/metrics" { // which are asked for all the time
+		if path := ctx.Path(); string(path) != "/health" && string(path) != "/metrics" { // polled all the time
 			r.span = s.tracer.Serve(string(headerTraceparent.in(&ctx.Request.Header)))
 		}
 	}
@@ -224,7 +224,7 @@ func (s *Server) overBudget(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 	case errors.Is(err, budget.ErrLarge):
 		return s.answerTooLarge(ctx)
 	case errors.Is(err, budget.ErrFull):
-		ctx.SetUserValue(brokenKey{}, true) // there is no use in receiving the rest
+		ctx.SetUserValue(brokenKey{}, true) // do not receive the rest
 		return apierr.New("too_many_search_requests", "The requests of all clients use all memory for requests (`--http-memory`). Try again in a few seconds.")
 	}
 	return nil

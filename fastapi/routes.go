@@ -297,12 +297,12 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 	}
 	ctx.SetUserValue(resourceKey{}, res)
 	if r := res.route(ctx.Method()); r != nil {
-		if r.action != actionSearch { // searches do so themselves when they are not short
+		if r.action != actionSearch { // searches do so themselves if they are not short
 			wakeMonitor()
 		}
 		asking := ctx.UserValue(askingKey{}) != nil
 		reads := s.forward != nil
-		if reads && (r.answerer() == byWriter || r.action == actionSearch && s.forPeer(ctx)) { // which checks the key, counts the request and has it in its audit log
+		if reads && (r.answerer() == byWriter || r.action == actionSearch && s.forPeer(ctx)) { // it checks the key, counts the request and logs it in its audit log
 			if asking {
 				return
 			}
@@ -320,7 +320,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 			case wait == nil:
 				s.followAlias(ctx)
 				err = s.authorize(ctx, r.action)
-			case apierr.From(wait).Status() == fasthttp.StatusServiceUnavailable: // nobody knows whether the key is one
+			case apierr.From(wait).Status() == fasthttp.StatusServiceUnavailable: // it is unknown whether the key exists
 				err = wait
 			}
 		}

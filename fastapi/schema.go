@@ -121,7 +121,7 @@ func (f *field) inQuery() schema {
 	case f.kind == raw && f.own["type"] == "array":
 		return f.own
 	case f.kind == raw:
-		return schema{"type": "string"} // of which the rest is said in its own language
+		return schema{"type": "string"} // the language of filters or templates says the rest
 	}
 	return f.plain()
 }
@@ -136,7 +136,7 @@ func (f *field) plain() schema {
 	case textual:
 		s := schema{"type": "string"}
 		if most != unlimited {
-			s["maxLength"] = most // which is of characters; fewer of more than a byte fit
+			s["maxLength"] = most // in characters; fewer fit if they take more than a byte
 		}
 		return s
 	case count:

@@ -99,7 +99,7 @@ func (s *Server) readEvents(ctx *fasthttp.RequestCtx) ([]analytics.Event, error)
 // eventsView is what became of events.
 type eventsView struct {
 	Counted int `json:"counted"`
-	Unknown int `json:"unknown"` // of searches that are not known, or not any more
+	Unknown int `json:"unknown"` // of unknown or forgotten searches
 }
 
 // postEvents counts clicks and conversions. It reads all events of a request before it counts one.

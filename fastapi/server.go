@@ -49,10 +49,10 @@ type Options struct {
 	Chats        *chat.Store
 	Providers    *chat.Providers
 	Rules        *rule.Store
-	Newest       bool           // where v1.42 and v1.54 of the API collide, v1.54 is right
-	Reranker     *rerank.Client // of personalized searches; nil: there are none
+	Newest       bool           // where v1.42 and v1.54 of the API differ, follow v1.54
+	Reranker     *rerank.Client // of personalized searches; nil: not available
 	Production   bool           // programs get no dashboard on /
-	NoDashboard  bool           // nobody does
+	NoDashboard  bool           // no client gets it
 	Demo         bool           // there is a page on /demo
 	Pprof        bool           // serve /debug/pprof
 	Version      Version
@@ -65,7 +65,7 @@ type Options struct {
 	Audit *audit.Log // of changes; nil: none
 
 	Analytics *analytics.Recorder // of searches; nil: they are not counted
-	Member    Member              // nil: the server is in no group
+	Member    Member              // nil: not in a group
 	Publisher Publisher           // nil: the data directory is not published
 
 	// Forward answers a request that only the writer of the group can answer, before its body is read and its key is checked; nil:
@@ -75,9 +75,9 @@ type Options struct {
 	// force it does so without the consent of a writer that cannot be reached.
 	TakeOver func(ctx context.Context, force bool) (Member, error)
 
-	CursorSecret []byte // authenticates cursors; who has another one refuses them
+	CursorSecret []byte // authenticates cursors; instances with another secret refuse them
 
-	SlowSearch time.Duration // from when on a search is logged as slow; 0: none is
+	SlowSearch time.Duration // from this duration on a search is logged as slow; 0: none is
 
 	MetricsPrefix string // of the names of svc's own series in /metrics; "": svc_
 
@@ -86,9 +86,9 @@ type Options struct {
 	SearchQueue     int
 	DropSearchAfter time.Duration
 
-	JSONLimit    int64 // bytes of a body that is no documents, decompressed; 0: DefaultJSONLimit
+	JSONLimit    int64 // bytes of a body other than documents, decompressed; 0: DefaultJSONLimit
 	AnswerLimit  int64 // bytes of an answer; 0: DefaultAnswerLimit
-	Memory       int64 // bytes that all requests together may hold, of bodies and answers; 0: DefaultMemory
+	Memory       int64 // bytes that all requests together may hold for bodies and answers; 0: DefaultMemory
 	Connections  int   // at once; 0: any number
 	MultiQueries int   // of a multi-search; 0: DefaultMultiQueries
 }
@@ -125,14 +125,14 @@ type Server struct {
 	rules        *rule.Store
 	newest       bool // see Options
 	reranker     *rerank.Client
-	audit        *audit.Log // nil: there is none
+	audit        *audit.Log // nil: none
 	member       Member     // nil: the server is in no group
 	forward      func(ctx *fasthttp.RequestCtx) error
 	takeOver     func(ctx context.Context, force bool) (Member, error)
 	forwarded    atomic.Int64        // requests
 	streams      sync.WaitGroup      // of events
 	publisher    Publisher           // nil: the data directory is not published
-	analytics    *analytics.Recorder // nil: there is none
+	analytics    *analytics.Recorder // nil: none
 	places       *scroll.Store       // of cursors
 	production   bool
 	noDashboard  bool
@@ -153,7 +153,7 @@ type Server struct {
 	http         fasthttp.Server
 
 	conversations atomic.Int64 // that are held now
-	taskStreams   atomic.Int64 // of tasks and batches that are open now
+	taskStreams   atomic.Int64 // open streams of tasks and batches
 
 	serving struct {
 		sync.Mutex
@@ -261,14 +261,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	defer close(done)
 	go s.conns.hangUp(done)
 	if s.logs != nil {
-		s.logs.StopListening() // a request that would not end by itself
+		s.logs.StopListening() // its request would not end by itself
 	}
 	err := s.http.ShutdownWithContext(ctx)
 	s.serving.Lock()
 	defer s.serving.Unlock()
 	s.serving.stopped = true
 	if s.serving.listener != nil {
-		_ = s.serving.listener.Close() // fasthttp has closed it, unless it was about to begin
+		_ = s.serving.listener.Close() // fasthttp has closed it, unless Serve was about to begin
 	}
 	return err
 }
@@ -292,7 +292,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.route(ctx)
 	s.stampPosition(ctx)
 	r.endBulk()
-	r.settle(ctx) // what was made of the body is not needed any more
+	r.settle(ctx) // what was made from the body is no longer needed
 	drain(ctx)
 	shareAnswer(ctx)
 	protect(ctx)
@@ -333,7 +333,7 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 type askingKey struct{}
 
 func (s *Server) route(ctx *fasthttp.RequestCtx) {
-	defer s.endAudit(ctx) // after recover: the entry has the answer to a panic
+	defer s.endAudit(ctx) // after recover, so that the entry has the answer to a panic
 	defer s.recover(ctx)
 	mapped.Watch()
 	s.router.Handler(ctx)

@@ -22,14 +22,14 @@ import (
 type slots struct {
 	limit     int           // of searches that run at once
 	size      int           // of the bag
-	dropAfter time.Duration // who waited longer is refused when his turn comes
+	dropAfter time.Duration // a search that waited longer is refused when its turn comes
 
 	mu      sync.Mutex
 	free    int
 	waiting []*waiter // for small requests
 	large   []*waiter
 	waited  uint64 // how many have waited so far
-	passed  int    // times that a small request was preferred
+	passed  int    // times that a small request was preferred to a large one
 	moves   uint64 // how often work began, ended or changed hands
 	lane    lane
 }
@@ -37,7 +37,7 @@ type slots struct {
 type waiter struct {
 	number uint64 // in the order in which they came
 	since  time.Time
-	turn   chan bool // true: the slot is yours; false: refused
+	turn   chan bool // true: the slot is granted; false: refused
 }
 
 func newSlots(running, waiting int, dropAfter time.Duration) *slots {

@@ -13,13 +13,13 @@ import (
 
 // slowSearches logs slow searches, one line each. It limits the lines of a server that is slow as a whole.
 type slowSearches struct {
-	after time.Duration // from when on a search is slow; 0: none is logged
+	after time.Duration // from this duration on a search is slow; 0: none is logged
 	log   *slog.Logger
 
 	mu      sync.Mutex
 	second  int64 // since 1970, of the lines that lines counts
 	lines   int
-	leftOut int // lines since the last one that was written
+	leftOut int // lines dropped since the last one written
 }
 
 // slowPerSecond is how many slow searches are logged in a second.

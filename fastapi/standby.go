@@ -39,7 +39,7 @@ type Standby struct {
 type live struct {
 	*Server
 	running sync.WaitGroup // requests that may use them
-	before  *live          // whose requests may use the same stores still; nil: none
+	before  *live          // earlier ones whose requests may still use the same stores; nil: none
 }
 
 // use keeps the stores open for a request. It belongs to the request's goroutine.
@@ -186,7 +186,7 @@ func (s *Standby) hide(ctx, bodies context.Context) {
 	for x := l; x != nil; x = x.before {
 		x.finish(ctx, bodies)
 	}
-	for ; l != nil; l = l.before { // they may be one server: see Settle
+	for ; l != nil; l = l.before { // several may belong to one server: see Settle
 		l.endSearches() // and what streams events
 		l.streams.Wait()
 	}

@@ -22,8 +22,8 @@ type indexStatistics struct {
 	NumberOfEmbeddedDocuments int                  `json:"numberOfEmbeddedDocuments"`
 	FieldDistribution         map[string]int       `json:"fieldDistribution"`
 	IndexSize                 *byteSize            `json:"indexSize,omitempty"`             // of all its files; of v1.53
-	UsedIndexSize             *byteSize            `json:"usedIndexSize,omitempty"`         // without what deleted documents take
-	InternalDatabaseSizes     *map[string]byteSize `json:"internalDatabaseSizes,omitempty"` // of the segments' files, by what they hold
+	UsedIndexSize             *byteSize            `json:"usedIndexSize,omitempty"`         // without the space of deleted documents
+	InternalDatabaseSizes     *map[string]byteSize `json:"internalDatabaseSizes,omitempty"` // size of the segments' files, by content
 }
 
 // newestStats is the shape of indexStatistics in v1.54.
@@ -48,7 +48,7 @@ func (b byteSize) MarshalJSON() ([]byte, error) {
 
 // statsQuery is the query string of statistics.
 type statsQuery struct {
-	internal bool // what the segments' files hold is shown, too
+	internal bool // include the content of the segments' files
 	human    bool // sizes are shown to people
 }
 
@@ -174,7 +174,7 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 		counts, err := s.count(ix, &q)
-		if err != nil { // it cannot be opened: it is left out, as one that is quarantined is
+		if err != nil { // it cannot be opened: omit it, like a quarantined one
 			if lacks = append(lacks, uid); lack == nil {
 				lack = err
 			}

@@ -64,7 +64,7 @@ func streamChanges[T changed](s *Server, ctx *fasthttp.RequestCtx, open func() *
 	credential := credential(ctx)
 	room := roomFor(ctx)
 	q.Room = room
-	w := open() // before the headers are sent: nothing that the client does once it has them is missed
+	w := open() // before the headers are sent, so that no change after that is missed
 	s.streamEvents(ctx, func(ctx context.Context, e *eventStream) {
 		defer s.taskStreams.Add(-1)
 		defer w.Close()

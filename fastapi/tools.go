@@ -24,7 +24,7 @@ type property struct {
 	place    place
 	variable string // of the path
 	required bool
-	form     schema // in place of that of the kind
+	form     schema // replaces that of the kind
 }
 
 // place says where an argument goes.

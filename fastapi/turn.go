@@ -38,13 +38,13 @@ type turn struct {
 	since   time.Time     // when the slice began
 	spent   time.Duration // on slices before
 	account budget.Account
-	more    func() bool // of spread: has another call begin; nil: there is none
+	more    func() bool // of spread: starts another call; nil: none
 
-	looked time.Duration // after since, when the time was looked up last
-	unseen int           // calls of Yield until that is done again
+	looked time.Duration // relative to since: when the clock was last read
+	unseen int           // calls of Yield until the next read
 	stride int           // what unseen begins with
 
-	busy atomic.Bool // a method runs; only where invariants are checked
+	busy atomic.Bool // a method is running; only with invariants enabled
 }
 
 var _ turns.Turn = (*turn)(nil)
@@ -73,7 +73,7 @@ func (t *turn) within() bool {
 		wakeMonitor()
 	}
 	switch gap := now - t.looked; {
-	case gap < 0 || gap > 4*lookEvery: // below 0: another slice has begun
+	case gap < 0 || gap > 4*lookEvery: // below 0: another slice has started
 		t.stride = 0
 	case gap > lookEvery:
 		t.stride /= 2
@@ -91,8 +91,8 @@ const (
 	nothing hold = iota
 	aSlot
 	theLane
-	paused // nothing, while the work waits for something else: it does not line up
-	over   // nothing for good: the turn was given back
+	paused // nothing, while the work waits for something else; not in the queue
+	over   // nothing: the turn was released for good
 )
 
 // Yield implements turns.Turn.
@@ -241,7 +241,7 @@ func (t *turn) Idle(wait func()) {
 		return
 	}
 	since, worked := t.since, time.Duration(0)
-	if !since.IsZero() { // requests for many hits have used up their slice from the beginning
+	if !since.IsZero() { // requests for many hits have used up their slice from the start
 		worked = now.Sub(since)
 	}
 	t.slots.putDown(t, now)
@@ -280,13 +280,13 @@ type lane struct {
 	processors int
 	running    int
 	waiting    []*laneWaiter
-	quick      time.Time // when a search ended last that never was long
+	quick      time.Time // when a search that never became long last ended
 }
 
 // laneWaiter is a turn that waits for the lane.
 type laneWaiter struct {
 	turn chan struct{} // closed when it comes
-	due  time.Time     // the least goes on
+	due  time.Time     // the search with the earliest one continues
 }
 
 const (
@@ -376,7 +376,7 @@ func (s *slots) leave(t *turn, wait *laneWaiter) {
 	if i := slices.Index(s.lane.waiting, wait); i >= 0 {
 		s.lane.waiting = slices.Delete(s.lane.waiting, i, i+1)
 	} else {
-		s.lane.running-- // its turn came at the same moment
+		s.lane.running-- // it was admitted at the same moment
 	}
 	s.admit(time.Now())
 }

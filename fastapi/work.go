@@ -16,10 +16,10 @@ type work struct {
 	account *budget.Account
 	began   time.Time
 	most    time.Duration         // from then on
-	ended   atomic.Pointer[error] // why it is not to go on; nil: it is
+	ended   atomic.Pointer[error] // why it ended; nil: it has not
 
 	waiting sync.Mutex
-	waited  atomic.Pointer[waited] // nil: nobody has
+	waited  atomic.Pointer[waited] // nil: Done was not called
 }
 
 // waited is the same context, made by the standard library, for callers of Done.

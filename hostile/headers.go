@@ -25,7 +25,7 @@ func leading(s *server) error {
 	var now struct{ Version string }
 	s.leader = "self"
 	if err = json.Unmarshal(answer, &now); err == nil {
-		s.version = now.Version // the attackers know it, although nobody tells them
+		s.version = now.Version // the attackers know it anyway
 	}
 	return err
 }

@@ -22,7 +22,7 @@ import (
 // Files of format 1 have no such section. There, a block is correct if the checksums of all sections that have a byte in it are
 // correct, so the first access to a section reads all of it.
 const (
-	blockBits  = 12 // a page: what is read to check a block is read from the disk anyway
+	blockBits  = 12 // a page: the disk reads that much anyway to check a block
 	blockBytes = 1 << blockBits
 	sumBytes   = 4 // of a block's checksum: the lower half of its xxhash64
 )
@@ -45,9 +45,9 @@ type blocks struct {
 	reading sync.Mutex    // held while a section is read
 	whole   []atomic.Bool // by section: its checksum was found right
 
-	mended func(*apierr.Corruption) // of files that are salvaged: is told of each block of which one wrong bit was turned back
+	mended func(*apierr.Corruption) // for files that are salvaged: called for each block in which one flipped bit was repaired
 
-	tell atomic.Pointer[func(*apierr.Corruption)] // nil: nobody
+	tell atomic.Pointer[func(*apierr.Corruption)] // nil: none
 }
 
 // open counts the blocks. Sections and sums are known.
@@ -283,7 +283,7 @@ func (b *blocks) forget() {
 			b.left.Add(1)
 		}
 	}
-	b.sound.Store(false) // somebody may have found the last one right meanwhile
+	b.sound.Store(false) // another goroutine may have verified the last block meanwhile
 }
 
 func (b *blocks) tellDamage(damage *apierr.Corruption) {

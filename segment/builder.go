@@ -24,7 +24,7 @@ type BuilderOptions struct {
 
 	Dictionaries *DocumentDictionaries // what documents may be compressed against; nil: the builder makes its own
 
-	Throttle func(bytes int) error // asked before so many bytes are written, and may wait; nil: nobody
+	Throttle func(bytes int) error // called before bytes are written; it may wait; nil: none
 
 	// Spool creates a file for large documents, so that they do not stay in memory. The Builder removes it. nil: they stay in memory.
 	Spool func() (*mapped.Spool, error)
@@ -100,7 +100,7 @@ func NewBuilder(o BuilderOptions) *Builder {
 
 // Reset forgets all rows. A Builder with a Spool ends with it.
 func (b *Builder) Reset() {
-	_, _ = b.docs.spool.Close(), b.concordances.spool.Close() // what stays of a temporary file is in nobody's way
+	_, _ = b.docs.spool.Close(), b.concordances.spool.Close() // the rest of a temporary file does no harm
 	*b = Builder{options: b.options, columns: NewColumnSet(0, b.options.Columns)}
 	b.docs.place, b.docs.shared = b.options.Spool, b.options.Dictionaries
 	for _, shape := range b.options.Embedders {

@@ -53,7 +53,7 @@ type Place struct {
 	Word   int    // number of the word that comes next
 	Text   int    // bytes of the text before it
 	Raw    int    // and of the document
-	Resume uint16 // how the text is read from there, as the Concordancer was told
+	Resume uint16 // the state for reading the text from there, as passed to Mark
 }
 
 // concordanceReader finds concordances in their sections.

@@ -27,7 +27,7 @@ var (
 // concordances has the concordances of a builder until they are written.
 type concordances struct {
 	parts []concordancePart
-	open  Concordancer // of the document that was begun last
+	open  Concordancer // of the document that was started last
 
 	members []member // of that document
 	scanned bool     // for them

@@ -62,7 +62,7 @@ func (s *DocumentDictionaries) load() {
 	if s.from == nil {
 		return
 	}
-	dicts, _ := s.from.docs.dictionaries() // of damage those tell who need them to read
+	dicts, _ := s.from.docs.dictionaries() // readers of the documents report damage
 	for _, d := range dicts {
 		s.all = append(s.all, newEncodingDictionary(d.Dict))
 	}

@@ -9,8 +9,9 @@ import (
 	"svc/simd"
 )
 
-// dictionary decodes documents that were encoded with an s2.Dict. What they are put together of is mostly shorter than 16 bytes, so that
-// to copy 16 is quicker than to have the library copy as many as they are: twice as quick for documents of some hundred bytes.
+// dictionary decodes documents that were encoded with an s2.Dict. Most copied sequences are shorter than 16 bytes, so it is faster to
+// always copy 16 bytes than to have the library copy the exact number. For documents of a few hundred bytes, this takes half the
+// time.
 type dictionary struct {
 	*s2.Dict
 	content []byte // with simd.ElementRoom bytes of capacity behind
@@ -62,7 +63,7 @@ func (c *dictionaryCursor) ends(dst, src []byte) bool {
 	return c.written == len(dst) && c.read == len(src)
 }
 
-// copy16 copies 16 bytes. Where they overlap, as many as to lies behind from are right.
+// copy16 copies 16 bytes. If the ranges overlap, only the first to − from bytes are correct.
 func copy16(to, from []byte) {
 	le := binary.LittleEndian
 	_, _ = to[wideCopy-1], from[wideCopy-1]
@@ -178,9 +179,9 @@ func (d *dictionary) decode(c *dictionaryCursor, dst, src []byte, enough int) bo
 	return true
 }
 
-// plainElements says of the first byte of an element what decodePlain has to know. From the lowest bit on: 8 bits of the length, 7 of how
-// many bytes the element has, 1 that is set for literals, 16 that are added to the offset that follows, and the bits that the offset has
-// there. Elements that decodePlain leaves to decode have a length above mostPlain.
+// plainElements has, for the first byte of an element, what decodePlain must know. From the lowest bit: 8 bits with the length, 7
+// bits with the size of the element in bytes, 1 bit that is set for literals, 16 bits that are added to the offset that follows, and
+// the mask for that offset. Elements that decodePlain leaves to decode have a length above mostPlain.
 var plainElements = func() (table [256]uint64) {
 	for op := range uint64(len(table)) {
 		length, size, literal, offset, mask := op>>2+1, uint64(3), uint64(0), uint64(0), uint64(1<<16-1)
@@ -203,8 +204,8 @@ var plainElements = func() (table [256]uint64) {
 // mostPlain is the length of a copy at most.
 const mostPlain = 64
 
-// decodePlain decodes from the element at src[s] on, until it meets one that says more than a length and an offset, or that is damaged, or
-// comes near an end. What an element is decides values, and not branches: a processor could not predict them.
+// decodePlain decodes from the element at src[s] until an element is not a plain one, is damaged, or is near an end. The type of an
+// element selects values instead of branches, because a processor could not predict the branches.
 func (d *dictionary) decodePlain(dst, src []byte, o, s, offset, enough int) (written, read, last int) {
 	lastRead, lastWritten := len(src)-wideCopy-1, min(len(dst)-wideCopy, s2.MaxDictSrcOffset, enough-1)
 	if s > lastRead || o > lastWritten {

@@ -39,7 +39,7 @@ const (
 	documentBits          = 12 // of hashes of a document
 	placeBits             = 14 // of a place in a document, which has fewer than largeDocument bytes
 	encodeMargin          = 8  // bytes that are read at once
-	enough                = 16 // bytes of a match with which no longer one is looked for
+	enough                = 16 // length of a match from which on no longer one is searched for
 )
 
 func longHash(v uint64, bits uint) uint64 {

@@ -44,7 +44,7 @@ func (m *merger) mergeDocuments() error {
 			again = append(again, i)
 		}
 	}
-	var w documentWriter // for what is compressed again
+	var w documentWriter // for documents that are compressed again
 	if len(again) > 0 || m.o.Document != nil {
 		var err error
 		if w, err = d.writer(again); err != nil {
@@ -204,7 +204,7 @@ func (d *documentMerger) writer(again []int) (documentWriter, error) {
 	}
 	var samples [][]byte
 	size := 0
-	step := max(1, live/(sampleBytes>>10)) // about so many documents of 1 KiB
+	step := max(1, live/(sampleBytes>>10)) // about this many documents of 1 KiB
 	seen := 0
 	for _, o := range d.m.origins {
 		if !slices.Contains(again, int(o.in)) {

@@ -269,7 +269,7 @@ func (d *pieces) decode(dst []byte) ([]byte, error) {
 	if cap(dst) < want {
 		dst = append(make([]byte, 0, max(want, 2*cap(dst))), dst...)
 	}
-	out, err := zstdCoders().DecodeAll(d.stored, dst[len(dst):len(dst):want]) // no further than want, whatever the frame says
+	out, err := zstdCoders().DecodeAll(d.stored, dst[len(dst):len(dst):want]) // never beyond want, whatever the frame says
 	if err != nil || len(out) != d.size {
 		return dst, d.docs.damaged(tagDocs, "row %d: %d bytes of a piece expected, %d found: %v", d.row, d.size, len(out), err)
 	}

@@ -30,7 +30,7 @@ const (
 	minSampleBytes     = 32 << 10
 	minSampleDocuments = 32
 
-	// dictionaryShare is the size of the samples over that of the dictionary.
+	// dictionaryShare is the size of the samples divided by the size of the dictionary.
 	dictionaryShare = 16
 
 	// maxDictionaries bounds the dictionaries of a segment: each costs its bytes in the file and in memory.
@@ -122,7 +122,7 @@ func (r *documentReader) dictionaries() ([]*dictionary, error) {
 // documentOffset returns an offset of the index.
 func documentOffset(b []byte) uint64 { return uint64(binary.LittleEndian.Uint32(b)) | uint64(b[4])<<32 }
 
-// stored returns the bytes of a row's document as they are stored. Of one in pieces only the first byte is checked.
+// stored returns the stored bytes of a row's document. If the document is in pieces, only its first byte is verified.
 func (r *documentReader) stored(row uint32) ([]byte, error) {
 	if int64(row) >= int64(r.rows) {
 		return nil, fmt.Errorf("cannot read document: %s has no row %d", r.file, row)
@@ -158,7 +158,7 @@ func (r *documentReader) append(dst []byte, row uint32) ([]byte, error) {
 	return r.appendWithin(dst, row, nil)
 }
 
-// appendWithin asks room, unless that is nil, before a large document is made.
+// appendWithin is append. Before it decodes a large document, it calls room, unless that is nil.
 func (r *documentReader) appendWithin(dst []byte, row uint32, room Room) ([]byte, error) {
 	p, err := r.stored(row)
 	if err != nil {

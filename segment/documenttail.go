@@ -11,7 +11,7 @@ type Tail struct {
 	key    []byte // as it is written, with its quotes
 	pieces pieces
 	raw    []byte // of the string, decoded and not handed out yet
-	at     int    // where in the document goes on what is behind raw
+	at     int    // where the document continues after raw
 	end    int    // of the string, at its closing quote
 
 	concordance Concordance // of the whole text, where that is the rest
@@ -157,7 +157,7 @@ func (d *pieces) begin(dst, key []byte, start, end int) ([]byte, error) {
 	if err != nil || dst[len(dst)-1] != '"' {
 		return d.rest(dst, err, value, end)
 	}
-	decoded := d.from + len(d.text) // this is the piece, and what is before value may be, too
+	decoded := d.from + len(d.text) // the text of this piece, maybe including text before value
 	if decoded <= value || decoded >= end || decoded != d.at+d.size {
 		return d.rest(dst, err, value, end)
 	}

@@ -58,12 +58,12 @@ type documentWriter struct {
 	waiting  [][]byte // documents that came before
 	size     int      // of waiting, as far as it is sampled
 	scratch  []byte
-	shared   *DocumentDictionaries // nil: there is none to choose but its own
+	shared   *DocumentDictionaries // nil: only the segment's own dictionary
 
 	place func() (*mapped.Spool, error) // nil: all is kept in memory
 	spool *mapped.Spool                 // nil until there is a large document, or more than heldDocuments
 	chunk []byte                        // for the documents that are held, once others are in spool
-	stays bool                          // what is held stays in memory: spool did not take it
+	stays bool                          // the held data stays in memory: the spool failed
 	err   error                         // of spool, the first one that lost a document
 }
 

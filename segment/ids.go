@@ -156,7 +156,7 @@ func (r *Reader) Lookup(externalID []byte) (Row, bool) {
 
 func buildDocIDs(_ context.Context, b *Builder, f *fileWriter) error {
 	for row := 1; row < len(b.docIDs); row++ {
-		if b.docIDs[row-1] >= b.docIDs[row] { // such a segment could be neither merged nor searched by id
+		if b.docIDs[row-1] >= b.docIDs[row] { // the segment could be neither merged nor searched by id
 			return fmt.Errorf("document %d stands behind document %d", b.docIDs[row], b.docIDs[row-1])
 		}
 	}

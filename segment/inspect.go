@@ -40,7 +40,7 @@ func printFile(w io.Writer, name string, data []byte) error {
 			t.Note("%v", err)
 		}
 		i := inspector{t: t, r: r, open: err == nil}
-		r.blocks.sound.Store(true) // a section is printed when its own checksum is right, whatever its neighbours are
+		r.blocks.sound.Store(true) // print a section if its own checksum is correct, whatever the state of its neighbours
 		t.Field(0, data[:len(fileMagic)], "magic")
 		for _, s := range sections {
 			if bad := i.section(s); err == nil {

@@ -17,8 +17,8 @@ import (
 type MergeOptions struct {
 	KeepColumn  func(FieldID) bool // nil keeps all columns
 	KeepElement func(FieldID) bool // of the values of elements, nil keeps those of all fields
-	Columns     *ColumnSet         // columns to add or replace; rows are those of the output
-	Infix       func(FieldID) bool // columns that get an infix index, nil for those of which an input has one
+	Columns     *ColumnSet         // columns to add or replace, by rows of the output
+	Infix       func(FieldID) bool // columns that get an infix index; nil: those for which an input has one
 	Prefixes    bool               // write short-prefix postings
 
 	// Document returns the new document of a row of the output, as compact JSON that is valid until the next call, or nil to copy the

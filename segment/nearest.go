@@ -77,7 +77,7 @@ func (s *stretch) byRow(first uint32, n int) {
 	s.at = s.at[:n]
 	clear(s.at)
 	for k, start := range s.starts {
-		if i := s.rows[k] - first; int(i) < n { // else the rows do not ascend: nobody wrote them
+		if i := s.rows[k] - first; int(i) < n { // otherwise the rows do not ascend, as in a forged segment
 			s.at[i] = start + 1
 		}
 	}

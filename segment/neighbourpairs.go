@@ -79,7 +79,7 @@ type pairRows struct {
 
 // pairRun is a run in the written bytes, which begins where the one before ends.
 type pairRun struct {
-	end  int // in what is written
+	end  int // in the written data
 	base uint32
 }
 
@@ -171,7 +171,7 @@ func (p *pairRows) writeRun() error {
 type runReader struct {
 	rest  []byte
 	base  uint32
-	place uint64 // the pair at hand from bit 32 on, and the number of the run
+	place uint64 // the current pair in the bits from 32 on, and the number of the run
 	count uint64 // of its rows
 }
 

@@ -35,7 +35,7 @@ const (
 	neighbourPairBytes  = 6 // ahead of the lists
 
 	maxNeighbourWords = 1 << pairDigit
-	neighbourShare    = 256 // a word is frequent that stands in one of so many rows
+	neighbourShare    = 256 // a word is frequent if one in so many rows has it
 )
 
 // NeighbourRows is the least number of rows of a word with stored neighbours. NeighbourSegmentRows is the least number of rows of a

@@ -120,7 +120,7 @@ type neighbourWriter struct {
 	head  []byte  // the directory, with offsets from the first block
 	size  uint64  // of the blocks
 
-	field         FieldID // of the block at hand, and its first word
+	field         FieldID // of the current block, and its first word
 	first         int
 	seconds, ends []byte
 	length        int // of its lists

@@ -206,7 +206,7 @@ func (v *inverse) addAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) 
 func (v *inverse) nextMarked(ord int, bits []uint64) int {
 	for i := v.heavyFrom(ord); ord < v.ords; i++ {
 		end, heavy := v.heavyAt(i)
-		if end < ord { // only a forged segment has them in another order: whoever goes on would never come to an end
+		if end < ord { // only in a forged segment: a loop over them might never end
 			break
 		}
 		for at, to := v.span(ord, min(end, v.ords)); at < to; at++ {

@@ -338,7 +338,7 @@ func (g *prefixGroup) sort(list []taggedOccurrence) []taggedOccurrence {
 		}
 		begin = end
 	}
-	for i := 1; i < len(sorted); i++ { // goes on from bucket to bucket: none has to leave its own
+	for i := 1; i < len(sorted); i++ { // moves from bucket to bucket: no element has to leave its own
 		o := sorted[i]
 		j := i
 		for ; j > 0 && sorted[j-1] > o; j-- {

@@ -29,7 +29,7 @@ type union struct {
 	rows   []uint32
 	pos    []byte
 	out    []fieldRows
-	worked func(n int) // told of occurrences that are gone through; may be nil
+	worked func(n int) // called for processed occurrences; may be nil
 }
 
 // work tells of them.

@@ -17,7 +17,7 @@ import (
 type rowSet struct {
 	runs []rowRun
 	n    int
-	late []uint32 // rows below the last one when they came; elements may be such
+	late []uint32 // rows that came after a higher one; possible for elements
 }
 
 // rowRun is the rows first…last, both included.

@@ -57,7 +57,7 @@ var aheadUnderWay underWay
 type underWay struct {
 	mu   sync.Mutex
 	n    int
-	none chan struct{} // closed when there is none any more; nil while nothing is done
+	none chan struct{} // closed when the count reaches 0; nil while it is 0
 }
 
 func (u *underWay) begin() {
@@ -96,7 +96,7 @@ func AwaitReadAhead(ctx context.Context) bool {
 
 // ahead is the reading ahead of a file.
 type ahead struct {
-	mu      sync.Mutex // held while it begins or is told to end
+	mu      sync.Mutex // held while it is started or told to stop
 	ended   bool
 	end     chan struct{} // closed when the reading is to end; nil before it begins
 	reading sync.WaitGroup
@@ -104,7 +104,7 @@ type ahead struct {
 
 	waiting atomic.Int64 // searches that wait for the disk
 	held    atomic.Bool  // all was in memory when it was looked after
-	reads   atomic.Bool  // it has begun, or waits for its turn, and has not ended
+	reads   atomic.Bool  // it has started, or waits for its turn, and has not ended
 	asked   atomic.Bool  // all of it was asked for
 	checked atomic.Bool  // and was found right
 }
@@ -278,7 +278,7 @@ func (r *Reader) walked() (parts []section, total int64) {
 // besideRows returns the part of a vector section after the full rows, or all of it for a binary embedder, whose rows are codes. It
 // does not verify the section, because only read-ahead depends on it.
 func (r *Reader) besideRows(s section) section {
-	head := r.data[s.offset : s.offset+vectorHeadBytes] // openVectors saw that it is there
+	head := r.data[s.offset : s.offset+vectorHeadBytes] // openVectors has checked its length
 	shape := EmbedderShape{Dimensions: int(binary.LittleEndian.Uint32(head)), Half: binary.LittleEndian.Uint32(head[4:])&vectorsHalf != 0}
 	flags, vectors := binary.LittleEndian.Uint32(head[4:]), int64(binary.LittleEndian.Uint32(head[12:]))
 	if width := int64(max(shape.rowBytes(), 1)); flags&vectorsBinary == 0 && vectors <= (s.length-vectorHeadBytes-1)/width {

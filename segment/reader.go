@@ -33,8 +33,8 @@ type Reader struct {
 	docs           documentReader
 	concordances   concordanceReader
 	terms          fst.FST
-	bareTerms      fst.FST         // without the filter, whose pages are spread: while files are crowded, each would be read by itself
-	checkedTerms   fst.FST         // without the filter, too: what is read of it is verified first
+	bareTerms      fst.FST         // without the filter, whose pages are scattered: while files are crowded, each would be read alone
+	checkedTerms   fst.FST         // also without the filter: verifies what it reads
 	late           atomic.Bool     // some sections are verified by what reads them, see late.go
 	rightPieces    []atomic.Uint64 // of the dictionary, while late: a bit for each piece that was found right
 	termPieces     askedPieces
@@ -48,13 +48,13 @@ type Reader struct {
 	dottedKeys     presenceReader
 	wordCounts     lazy[map[FieldID]countReader]
 	ownColumns     *columnTable                // of this file
-	columns        atomic.Pointer[columnTable] // those of files beside it, too
+	columns        atomic.Pointer[columnTable] // including those of files of columns
 	beside         atomic.Pointer[[]*Reader]   // files of columns; nil: none
 	host           host                        // of a file of columns
 	geo            lazy[Geo]
 	shapes         lazy[Shapes]
 	elements       lazy[Elements]
-	elementColumns *columnTable        // nil: there are none
+	elementColumns *columnTable        // nil: none
 	embedders      []*embedderSections // ascending
 	ahead          ahead
 	holds          func(at int64) bool // whether the page with a byte of the file is in memory

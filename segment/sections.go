@@ -74,7 +74,7 @@ type sectionKind struct {
 	tag     tag
 	meaning string
 	since   uint32 // the first format version that has it
-	small   bool   // Open verifies its checksum: every call walks it, and it is small beside the file (but for the dictionary)
+	small   bool   // Open verifies its checksum: every call reads it, and it is small compared with the file (except the dictionary)
 	late    bool   // OpenQuick may leave that to the first reads: it grows with the documents
 	in      files  // 0: inSegments
 	with    tag    // 0: none
@@ -87,7 +87,7 @@ type sectionKind struct {
 	open   func(r *Reader) error
 	merge  func(m *merger) error
 	copy   func(m *merger) error // merge of the only input, which has no deleted rows; nil: byte by byte
-	verify func(r *Reader) error // beyond checksums; what it reads of other sections may be damaged
+	verify func(r *Reader) error // beyond checksums; other sections that it reads may be damaged
 
 	inspect func(i *inspector)
 }

@@ -121,7 +121,7 @@ func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 		}
 		return nil
 	}) != nil {
-		return false // what is walked or scanned instead may be sound
+		return false // the alternatives may be undamaged
 	}
 	s.fetch(len(s.found), len(s.found))
 	s.best = s.best[:0]

@@ -26,7 +26,7 @@ type EmbedderShape struct {
 
 // DocVectors is what a document has for one embedder.
 type DocVectors struct {
-	Regenerate bool      // they are made again when the document's rendered text changes
+	Regenerate bool      // regenerate them when the document's rendered text changes
 	Given      bool      // they came with the document, and were not made by the embedder
 	Vectors    []float32 // rows of the embedder's dimensions, one behind another; there may be none
 	Fragments  []uint16  // number of the fragment that each vector was made of, below MaxFragments; nil when of none
@@ -148,7 +148,7 @@ type Vectors struct {
 	rows      []uint32 // of the entries; nil when every row has one
 	ends      []uint32 // of the vectors of each entry; nil when each has one
 	owners    []uint32 // row of each vector; nil with ends
-	fragments []uint16 // of each vector; nil when there are none
+	fragments []uint16 // of each vector; nil: none
 	kinds     []byte   // of the entries
 	sets      presenceReader
 
@@ -157,12 +157,12 @@ type Vectors struct {
 	cosine    float32         // mean cosine of two vectors; 0 in files of earlier programs
 	outliers  []uint32        // vectors that their codes do not stand for
 	signs     ann.Signs       // of the codes less their centre; none in some files of earlier programs
-	centre    []int8          // code of the mean of the vectors; zeros where there is no section vsgc
+	centre    []int8          // code of the mean of the vectors; zeros without a section vsgc
 	centred   bool            // there is a section vsgc or vsgw
 	signsAre  tag             // the section with the signs
 	wide      wideSigns       // of a section vsgw
 	all       *roaring.Bitmap // of all vectors; nil without signs
-	encoded   []byte          // the graph; nil when there is none
+	encoded   []byte          // the graph; nil: none
 	link      lazy[linkedGraph]
 }
 

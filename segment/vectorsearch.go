@@ -421,7 +421,7 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	}
 	g, err := s.v.graph()
 	if err != nil {
-		return false // what is scanned instead is sound
+		return false // scanning still works
 	}
 	reach := s.reach(wanted, effort)
 	if s.rows != nil {

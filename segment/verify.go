@@ -130,7 +130,7 @@ func (r *Reader) inspect(wait func(bytes int) error) (first *apierr.Corruption, 
 		damage.Fatal = smallAmong(damage.Section)
 		if first == nil {
 			first = damage
-			r.forget() // what was right once is not to be trusted
+			r.forget() // earlier results are no longer trusted
 		}
 		r.blocks.tellDamage(damage)
 	}

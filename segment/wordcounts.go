@@ -39,7 +39,7 @@ const wordCountEntryBytes = 16
 
 // Kinds of word counts.
 const (
-	countsDense  = 0 // a byte a row of the segment, 0 where there is none
+	countsDense  = 0 // a byte per row of the segment, 0: no words
 	countsSparse = 1 // rows of 4 bytes, then a byte each
 )
 

@@ -165,8 +165,8 @@ func leadingPortable(p []byte, low, beyond byte, begins bool) (passed, groups in
 		marks = 0x8080808080808080
 		every = marks >> 7 // 1 in each byte
 	)
-	below := every * uint64(0x80-low)          // reaches the highest bit of what is not below low
-	above := every * uint64(0x7f-(low+beyond)) // reaches that of what is above the range
+	below := every * uint64(0x80-low)          // sets the highest bit of bytes ≥ low
+	above := every * uint64(0x7f-(low+beyond)) // sets it for bytes above the range
 	in := func(x uint64) uint64 {
 		x &^= marks
 		return (x + below) &^ (x + above) >> 7 & every

@@ -50,7 +50,7 @@ type kernels struct {
 	leading      func(p []byte, low, beyond byte, begins bool) (passed, groups int, firsts, ends uint32)
 	prefetch     func(p *byte, n int) // the lines of n bytes
 	planes       func(marks []uint64, blocks []byte, planes, lo, hi int)
-	fold         func(dst []uint64, n int, marks, ends []uint64, carry uint64) uint64 // nil: there is none that is fast
+	fold         func(dst []uint64, n int, marks, ends []uint64, carry uint64) uint64 // nil: there is no fast one
 	spread       func(dst, masks, bits []uint64)                                      // nil with fold
 	common       func(dst *CommonRoom, a, b []byte) int
 	commonPlaces func(dst *CommonRoom, a, b []byte) int

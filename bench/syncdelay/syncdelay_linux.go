@@ -14,7 +14,7 @@ import (
 
 // Run becomes another program, whose syncs begin later, and returns only if that fails. supervisor is the command that calls Supervise.
 func Run(supervisor *exec.Cmd, program string, args []string) error {
-	runtime.LockOSThread() // the filter is this thread's, and the program goes on in it
+	runtime.LockOSThread() // the filter applies to this thread, on which the program continues
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("cannot make a pair of sockets: %w", err)

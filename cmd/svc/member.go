@@ -54,7 +54,7 @@ func (b *base) attend(ctx context.Context, server *fastapi.Standby, work func(co
 	if e := server.Shutdown(deadline); e != nil {
 		b.log.Warn("some requests were cut off", "error", e)
 	}
-	end() // requests use what it has open
+	end() // requests use stores of work
 	for _, l := range listeners {
 		_ = l.Close() // a server that runs has closed it already
 	}

@@ -54,7 +54,7 @@ func collectBelow(limit int64) {
 type memoryKeeper struct {
 	stop, done chan struct{}
 	searches   atomic.Pointer[pace.Searches]
-	limit      int64 // the last one that collectBelow was told; of the goroutine
+	limit      int64 // the last limit passed to collectBelow; only for the goroutine
 }
 
 // follow calls collectBelow with a limit if it has changed.

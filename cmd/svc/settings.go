@@ -42,7 +42,7 @@ func (e *configError) Unwrap() error { return e.err }
 type settings struct {
 	getenv func(string) (string, bool)
 
-	file   string         // "" while it has not been looked for
+	file   string         // "": not searched for yet
 	values map[string]any // of the file
 }
 

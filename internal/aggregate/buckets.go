@@ -83,7 +83,7 @@ type buckets struct {
 	ords        []uint32
 	values      []numeric.Value
 	floats      []float64
-	rows        []uint32 // with groups: what is passed on to nested nodes
+	rows        []uint32 // with groups: rows for nested nodes
 	groups      []uint32
 	lastOf      uint64 // the last pair that was looked up in rest
 	lastBucket  uint32

@@ -58,7 +58,7 @@ func (s Set) Check(fields *settings.Fields, code apierr.Code) error {
 
 // work is what the computation of a request shares: its turn, deadline and memory.
 type work struct {
-	turn     turns.Turn // nil: nobody waits
+	turn     turns.Turn // nil: no yielding
 	account  *budget.Account
 	charge   func(bytes int) error // instead of account; may be nil
 	deadline time.Time
@@ -67,7 +67,7 @@ type work struct {
 	charged  int // bytes
 	groups   int // of the result, so far
 	steps    int
-	cached   []preloaded // in the segment at hand
+	cached   []preloaded // in the current segment
 }
 
 // newWork returns the work of the goroutine that has a turn.

@@ -123,7 +123,7 @@ func (b *buckets) walkNear(w *work, p pairs) (err error) {
 	m := b.mapping(p.rows)
 	for i, x := range b.floats {
 		at, ok := n.near(x)
-		if !ok { // there is no number; or those of a forged segment do not ascend
+		if !ok { // no number, or numbers of a forged segment that do not ascend
 			m.skip(i)
 			continue
 		}

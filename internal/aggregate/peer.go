@@ -11,12 +11,12 @@ import (
 type Reader interface {
 	Byte() byte
 	Int(most int) int     // up to most
-	Items(least int) int  // how many items follow; each of them takes at least so many bytes
+	Items(least int) int  // number of items that follow; each takes at least least bytes
 	Text() []byte         // valid as long as the message
 	Float() float64       // finite
 	Exact() numeric.Value // as appendNumber appends it
-	Spoil()               // notes that what was read cannot be
-	Hold(bytes int) error // charges what is about to be allocated
+	Spoil()               // records that the data is invalid
+	Hold(bytes int) error // charges memory before it is allocated
 	Step() error          // is called for each item; its error ends the reading
 }
 

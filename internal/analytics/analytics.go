@@ -68,7 +68,7 @@ type ended struct {
 
 // Numbers is how much a Recorder has counted.
 type Numbers struct {
-	Queries, Filters               int    // that are told apart in this hour
+	Queries, Filters               int    // distinct ones in this hour
 	Folded                         uint64 // searches that were counted without their query, since the start
 	Events, Unknown, WriteFailures uint64 // since the start
 }

@@ -14,9 +14,9 @@ import (
 
 // What bounds the memory of an hour.
 const (
-	maxQueries = 10_000 // that are told apart, with their indexes
+	maxQueries = 10_000 // distinct queries, by index
 	maxFilters = 2_000
-	maxRests   = 1_000 // indexes whose other queries are counted apart from those of the other indexes
+	maxRests   = 1_000 // indexes with a rest of their own; the rests of all others are counted together
 
 	maxQueryBytes  = 128 // of a query; longer ones are cut
 	maxFilterBytes = 256
@@ -276,7 +276,7 @@ func appendFilter(dst, filter []byte) []byte {
 	if filter[0] != '"' {
 		return appendText(dst, filter, maxFilterBytes, asSent)
 	}
-	var buf [4 * maxFilterBytes]byte // what is cut off need not be unquoted
+	var buf [4 * maxFilterBytes]byte // the part beyond is cut off anyway
 	if end := len(filter) - 1; end > 0 {
 		filter = filter[1:end]
 	}

@@ -211,6 +211,6 @@ func (r *Recorder) makeRoom() {
 				r.folded.Add(e.Searches)
 			}
 		}
-		r.journal.rewrite = true // it has what was removed
+		r.journal.rewrite = true // it still has the deleted counts
 	}
 }

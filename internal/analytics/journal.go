@@ -34,7 +34,7 @@ const (
 type journal struct {
 	file          vfs.File // at its end; nil: not open
 	exists        bool     // the file may be there
-	rewrite       bool     // the file does not go on from what it has
+	rewrite       bool     // appending is not possible: rewrite the file
 	size, begunAt int      // bytes, now and when it began
 	buf           []byte
 }
@@ -144,7 +144,7 @@ func (r *Recorder) writeJournal() error {
 		err = r.extendJournal()
 	}
 	if err != nil {
-		j.rewrite = true // nobody knows what the file ends with
+		j.rewrite = true // the end of the file is unknown
 		return errors.Join(err, j.close())
 	}
 	return nil

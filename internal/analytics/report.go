@@ -19,7 +19,7 @@ import (
 type Range struct {
 	From, To time.Time               // whole hours: those that begin before To and end after From; zero: no bound
 	Index    string                  // "": all
-	Reaches  func(index string) bool // whether an index may be seen; nil: all. "" stands for all indexes together
+	Reaches  func(index string) bool // whether an index may be seen; nil: all. "" means all indexes together
 }
 
 func (q *Range) hours() (from, end hour) {

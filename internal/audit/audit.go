@@ -17,16 +17,16 @@ import (
 
 const (
 	maxBytes = 64 << 20 // of a file
-	maxFiles = 10       // beside the current one
+	maxFiles = 10       // besides the current one
 )
 
 // Entry is a change that a client made or tried to make.
 type Entry struct {
 	Time    time.Time `json:"time"`
-	Key     string    `json:"key"` // uid of the API key; Master, or "" where that is not known
+	Key     string    `json:"key"` // uid of the API key, or Master; "": unknown
 	Action  string    `json:"action"`
 	Method  string    `json:"method"`
-	Route   string    `json:"route"`  // with the names of variables
+	Route   string    `json:"route"`  // with variable names
 	Object  string    `json:"object"` // the uid of an index, a key, …; "": the instance
 	Address string    `json:"address"`
 	Status  int       `json:"status"`  // of the answer
@@ -50,7 +50,7 @@ type Log struct {
 	mu   sync.Mutex
 	file vfs.File
 	size int64
-	torn bool // the file may not end with a whole line
+	torn bool // the file may end with an incomplete line
 }
 
 // Open opens the file or creates it, readable for its owner only.

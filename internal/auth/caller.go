@@ -15,7 +15,7 @@ import (
 // there is no master key.
 type Caller struct {
 	key   *entry
-	token *token // nil: the key itself
+	token *token // nil: the request has the key itself
 	names Names  // nil: indexes have no other names
 }
 
@@ -149,7 +149,7 @@ func (c *Caller) namesOf(index string) []string {
 func (c *Caller) Covers(pattern string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	if !wild {
-		return c.ReachesName(pattern) // an alias may move: what it opens today is no right for ever
+		return c.ReachesName(pattern) // an alias may move, so today's access through one is no lasting right
 	}
 	return c == nil || c.token == nil && slices.ContainsFunc(c.key.Indexes, func(own string) bool {
 		start, wild := strings.CutSuffix(own, "*")

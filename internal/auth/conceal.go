@@ -12,15 +12,15 @@ func (k *Keys) Conceal(text string) string {
 		return text
 	}
 	var b strings.Builder
-	kept := 0 // of the text, up to which b has it
+	kept := 0 // bytes of text that b already has
 	for i := 0; i < len(text); {
-		if !isHex(text[i]) { // the first letter of a token is a digit, too
+		if !isHex(text[i]) { // a token begins with a hexadecimal digit, too
 			i++
 			continue
 		}
 		n := run(text[i:], isHex)
 		if n < 2*len(value{}) {
-			i += n - 1 // to the last digit
+			i += n - 1 // continue after the last digit
 			if n = tokenLen(text[i:]); n == 0 {
 				i++
 				continue

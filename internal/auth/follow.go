@@ -36,7 +36,7 @@ func (k *Keys) Follow(c commit.Change) error {
 	if changes.Format != formatVersion {
 		return fmt.Errorf("cannot write %s: the change has format version %d, and this svc writes version %d", k.file, changes.Format, formatVersion)
 	}
-	t, err := k.after(changes) // before the file changes: keys that this svc cannot read do not get there
+	t, err := k.after(changes) // before the file changes, so that it never gets keys that this svc cannot read
 	if err != nil {
 		return err
 	}

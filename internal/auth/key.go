@@ -23,11 +23,11 @@ type Key struct {
 	Description *string
 	Actions     []string
 	Indexes     []string  // patterns
-	ExpiresAt   time.Time // with the offset it was given; zero: never
+	ExpiresAt   time.Time // with its original offset; zero: never
 	RateLimit   RateLimit
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	Request     uuid.UUID // that created it; zero: unknown
+	Request     uuid.UUID // that created the key; zero: unknown
 }
 
 // expired reports whether the key has expired.

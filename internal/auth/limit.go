@@ -14,8 +14,8 @@ import (
 // RateLimit limits the requests with a key and its tenant tokens. A field of 0 is no limit.
 type RateLimit struct {
 	Searches   int `json:"searchesPerSecond,omitempty"` // searches, queries of multi-searches, and conversations
-	Writes     int `json:"writesPerSecond,omitempty"`   // requests that change something
-	Concurrent int `json:"concurrent,omitempty"`        // requests that are answered at the same time
+	Writes     int `json:"writesPerSecond,omitempty"`   // requests that change data
+	Concurrent int `json:"concurrent,omitempty"`        // requests in progress
 }
 
 // perSecond returns the limit per second of a kind of requests, or 0.
@@ -57,7 +57,7 @@ const (
 	Concurrent
 	limitKinds
 
-	unlimited = limitKinds // of requests that only read
+	unlimited = limitKinds // for requests that only read
 )
 
 var limitNames = [limitKinds]string{"searchesPerSecond", "writesPerSecond", "concurrent"}
@@ -106,7 +106,7 @@ func (b *bucket) fill(rate int, now time.Time) {
 	switch passed := now.Sub(b.at); {
 	case b.at.IsZero():
 		b.tokens, b.at = full, now
-	case passed > 0: // requests may be counted in another order than they came
+	case passed > 0: // requests may be counted out of order
 		b.tokens, b.at = b.tokens+passed.Seconds()*full, now
 	}
 	b.tokens = min(b.tokens, full)

@@ -29,14 +29,14 @@ const formatVersion = 2
 // Options of a store.
 type Options struct {
 	File      string
-	FS        vfs.FS           // with the log of changes, if there is one; nil: vfs.OS. The file always is one of the operating system
-	MasterKey string           // "": none, and everything but the keys themselves is open
+	FS        vfs.FS           // its log, if any, gets the changes; nil: vfs.OS. The file itself is always on the operating system's
+	MasterKey string           // "": none; then everything except the keys is open to all
 	Now       func() time.Time // nil: time.Now
 	Logger    *slog.Logger     // nil: none
-	Follow    bool             // the keys are those of another program: see Keys.Follow
+	Follow    bool             // open in follow mode: see Keys.Follow
 
-	noSync bool                        // of tests: the file need not outlive a power failure
-	commit func(tx *boltfile.Tx) error // of tests, instead of bbolt's
+	noSync bool                        // for tests: the file need not survive a power failure
+	commit func(tx *boltfile.Tx) error // for tests: replaces bbolt's
 }
 
 // Keys is the store of API keys. It is safe for concurrent use.
@@ -53,7 +53,7 @@ type Keys struct {
 	now       func() time.Time
 	commit    func(tx *boltfile.Tx) error // nil: bbolt's
 
-	mu      sync.Mutex // held by who changes keys
+	mu      sync.Mutex // held while keys are changed
 	follows bool       // under mu: see Follow
 	// unsure, under mu: the state of the last change on disk is unknown; see revert.
 	unsure bool
@@ -221,7 +221,7 @@ func (k *Keys) change(f func(*boltfile.Tx) error) error {
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() // without effect after a commit
+		defer tx.Rollback() // does nothing after a commit
 		if commit.Logged(k.fs) {
 			tx.Record()
 		}
@@ -232,7 +232,7 @@ func (k *Keys) change(f func(*boltfile.Tx) error) error {
 		if k.commit != nil {
 			write = func() error { return k.commit(tx) }
 		}
-		if k.follows { // the change comes from a log
+		if k.follows { // the change was read from a log
 			return write()
 		}
 		return commit.Do(k.fs, func() (commit.Change, error) {
@@ -387,7 +387,7 @@ func (k *Keys) Create(key Key) (*Key, error) {
 // Change has the properties of a key that can change.
 type Change struct {
 	Name, Description Text
-	RateLimit         *RateLimit // nil: it stays
+	RateLimit         *RateLimit // nil: unchanged
 }
 
 // Text is an optional text. A given text may be null, which clears it.

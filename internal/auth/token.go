@@ -140,7 +140,7 @@ func parseRules(claim any) ([]rule, error) {
 	default:
 		return nil, errRules
 	}
-	slices.SortFunc(rules, func(a, b rule) int { return strings.Compare(a.pattern, b.pattern) }) // a text has one filter: answers are cached by it
+	slices.SortFunc(rules, func(a, b rule) int { return strings.Compare(a.pattern, b.pattern) }) // equal tokens have equal filter texts, which are cache keys of answers
 	return rules, nil
 }
 

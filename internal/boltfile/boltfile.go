@@ -19,7 +19,7 @@ import (
 
 // Options of a file.
 type Options struct {
-	Format  byte     // version of what is in the buckets
+	Format  byte     // version of the content of the buckets
 	Buckets [][]byte // of a new file, beside that with the format
 	Logger  *slog.Logger
 	MapSize int     // bytes of address space mapped from the start

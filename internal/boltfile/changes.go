@@ -23,7 +23,7 @@ import (
 const (
 	editPut    = 1
 	editDelete = 2
-	editEmpty  = 3 // the bucket was deleted and made again
+	editEmpty  = 3 // the bucket was deleted and created again
 )
 
 // edit is one change of a file. A value must not change until the transaction ends: see Put.

@@ -39,7 +39,7 @@ func (t *Tx) CopyLive(name string, o Options) error {
 func copyFile(name string, o *Options, fill func(*bbolt.DB) error) error {
 	to, err := bbolt.Open(name, 0o600, &bbolt.Options{
 		Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType, InitialMmapSize: AddressSpace(o.MapSize),
-		NoSync: true, NoGrowSync: true, // nobody needs the copy before it is whole, so it is synced once
+		NoSync: true, NoGrowSync: true, // the copy is synced once, when it is complete
 	})
 	if err != nil {
 		return fmt.Errorf("cannot open %s: %w", name, err)

@@ -111,7 +111,7 @@ func (db *DB) begin(writable bool) (*Tx, error) {
 	}
 	t := &Tx{db: db, tx: tx, id: uint64(tx.ID())}
 	if writable {
-		t.id-- // what it sees
+		t.id-- // the transaction that it sees
 	}
 	t.root = uint64(tx.Cursor().Bucket().Root())
 	return t, nil

@@ -21,7 +21,7 @@ type pages struct {
 	size int64
 
 	mu   sync.RWMutex
-	sums []uint32 // by page, of those in use; of a free one what was there last, which older transactions may read still
+	sums []uint32 // by page in use; for a free page, that of its last content, which older transactions may still read
 	used []uint64 // a bit for each page of the newest transaction's tree, and of its list of free pages
 
 	memories sync.Pool // of *pageMemory
@@ -310,7 +310,7 @@ func (w *walk) take(id uint64) ([]byte, error) {
 // tree compares the pages below one that the last transaction wrote. Pages that were in use before are known.
 func (w *walk) tree(id uint64, depth int) error {
 	if w.inUse(id) {
-		return nil // what is below it was there before, too
+		return nil // the pages below it existed before, too
 	}
 	page, err := w.take(id)
 	if err != nil {
@@ -380,7 +380,7 @@ func branchElement(page []byte, i int) (key []byte, child uint64) {
 // keyRange is of the keys whose leaf was compared last below a root, with those on the way to it.
 type keyRange struct {
 	root      uint64
-	low, next []byte // nil: there are none before, or behind
+	low, next []byte // nil: none before, or after
 	beside    bool   // the pages beside those on the way were compared, too
 }
 

@@ -277,7 +277,7 @@ func (c *Cursor) First() (k, v []byte) {
 func (c *Cursor) Seek(key []byte) (k, v []byte) {
 	c.to(key)
 	if c.last != nil && c.next != nil && bytes.Compare(key, c.last) > 0 {
-		c.to(c.next) // where bbolt goes on
+		c.to(c.next) // where bbolt continues
 	}
 	k, v = c.bolt.Seek(key)
 	c.ends = bytes.Equal(k, c.last)

@@ -14,7 +14,7 @@ import (
 type Budget struct {
 	limit int64
 	used  atomic.Int64
-	lines atomic.Int64 // large requests that wait
+	lines atomic.Int64 // large requests that wait for memory
 
 	// relieve starts to cut off requests that wait for slow clients. It returns at once.
 	relieve func()
@@ -70,13 +70,13 @@ func (b *Budget) take(n, holds int64) bool {
 // Account has the bytes that one request holds. A nil account has no limits. It is safe for concurrent use.
 type Account struct {
 	budget *Budget
-	most   int64 // bytes of an answer
+	most   int64 // limit of the answer
 	held   atomic.Int64
 	answer atomic.Int64 // the part of held that is the answer
 	closed atomic.Bool
 
-	of     *Account // whose bytes these are; nil: its own
-	worker Worker   // who takes them; nil: nobody who holds anything up
+	of     *Account // the account that is charged; nil: this one
+	worker Worker   // whose turn is released while Hold waits; nil: none
 }
 
 // Worker is told when Hold has to wait for memory. Idle runs wait and meanwhile releases what others need, such as a turn.
@@ -241,7 +241,7 @@ func (a *Account) Close() {
 type Meter struct {
 	account *Account
 	charged int
-	next    int // length from which on the account hears of it
+	next    int // length from which on the account is charged again
 }
 
 // Step is by how many bytes an answer grows between two charges.

@@ -11,26 +11,26 @@ import (
 // allocations, including garbage.
 type Shape struct {
 	bytes  int64
-	place  uint8 // of the next byte
-	escape bool  // behind a backslash
+	place  uint8 // where the next byte is
+	escape bool  // after a backslash
 }
 
 // Where a byte is.
 const (
 	outside = iota
 	inside  // a string
-	behind  // a digit
+	behind  // after a digit
 )
 
 // Memory per item in bytes, with encoding/json and the parsers of parameters and filters. Two tests measure these figures.
 const (
-	byteOf    = 6   // a byte of text, of which copies are made by those that split it and those that keep its parts
-	valueOf   = 130 // an item of a list, a member of an object: its place, copied as the list grows, and what is there
+	byteOf    = 6   // a byte of text, with the copies that splitting it makes
+	valueOf   = 130 // an element of a list or a member of an object: the slot, copied as the list grows, and the value
 	tableOf   = 240 // an object: its table of members
-	nameOf    = 115 // a member's name, and its place in the table
+	nameOf    = 115 // the name of a member, and its slot in the table
 	stringOf  = 20
 	digitOf   = 2
-	numberOf  = 110 // a number of a list that is not its first
+	numberOf  = 110 // a number in a list, other than the first
 	operandOf = 150 // a value or a condition of a filter, which is written in a string
 )
 

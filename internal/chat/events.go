@@ -36,7 +36,7 @@ var byteOrderMark = []byte("\xEF\xBB\xBF")
 // the next call. At the end of the stream the error is io.EOF.
 func (e *eventReader) next() (data []byte, failed bool, err error) {
 	e.data = e.data[:0]
-	some := false // a data field came, be it empty
+	some := false // a data field was read, maybe an empty one
 	for {
 		line, err := e.readLine()
 		if err != nil && err != io.EOF {

@@ -13,7 +13,7 @@ type failure struct {
 	code    *string // nil stands for null
 	message string
 	param   *string
-	detail  string // for the log alone, behind the message: where the provider is, and what it said that is no error of its own
+	detail  string // for the log only, after the message: the address of the provider, and its response if that is no error object
 }
 
 // Kinds of failures that are not the provider's own.

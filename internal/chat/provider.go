@@ -27,7 +27,7 @@ const (
 )
 
 const (
-	maxTries   = 3        // of one call, where the provider says when to come again
+	maxTries   = 3        // of one call, if the provider says when to retry
 	maxRefusal = 64 << 10 // bytes that are read of an answer that is no stream
 	maxShown   = 300      // bytes of it that an error quotes
 )
@@ -91,7 +91,7 @@ func (s *Settings) endpoint() (*endpoint, *failure) {
 		return e, nil
 	}
 	e.url = u.JoinPath("chat", "completions")
-	if key != "" || u.User == nil { // without a key the user of the URL is who asks
+	if key != "" || u.User == nil { // without a key, the user in the URL authenticates
 		e.header.Set("Authorization", "Bearer "+key)
 	}
 	e.header.Set("OpenAI-Beta", "assistants=v2")
@@ -138,7 +138,7 @@ type answerStream struct {
 func (s *answerStream) Read(b []byte) (int, error) {
 	s.timer.Reset(s.silence)
 	n, err := s.body.Read(b)
-	s.timer.Stop() // while the reader works, nobody waits for the provider
+	s.timer.Stop() // while the reader works, the provider is not waited for
 	return n, err
 }
 

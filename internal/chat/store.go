@@ -35,7 +35,7 @@ type Store struct {
 	fs   vfs.FS
 	file string
 
-	mu  sync.Mutex // held by who changes them
+	mu  sync.Mutex // held while they are changed
 	all atomic.Pointer[map[string]*Settings]
 }
 

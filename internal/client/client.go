@@ -65,7 +65,7 @@ func (c *Client) Host() string { return c.base.Host }
 // Error is an answer that is an error.
 type Error struct {
 	Status     int    // of HTTP
-	Code       string `json:"code"` // "" if the answer is none of svc's
+	Code       string `json:"code"` // "" if the answer is not svc's
 	Message    string `json:"message"`
 	retryAfter time.Duration
 }

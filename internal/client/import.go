@@ -16,9 +16,9 @@ type Import struct {
 	Index      string
 	PrimaryKey string // "": the server finds it
 	Delimiter  string // of CSV; "": a comma
-	Update     bool   // documents that are there keep the fields that the new ones lack
-	BatchBytes int    // documents of about so many bytes are a request; the server splits none
-	MaxTasks   int    // so many requests wait in the server's queue
+	Update     bool   // existing documents keep the fields that the new ones lack
+	BatchBytes int    // approximate size of a request; the server does not split it
+	MaxTasks   int    // maximum number of requests waiting in the server's queue
 
 	// Save, if not nil, stores a checkpoint. An import that starts with the last stored one continues from there.
 	Save func(Checkpoint) error
@@ -29,7 +29,7 @@ type Import struct {
 // Checkpoint is how far an import is.
 type Checkpoint struct {
 	Sent  int       `json:"sent"`  // documents that the server has taken, all before any other
-	Tasks []Portion `json:"tasks"` // that were not seen to end; if there is none, the last one that did
+	Tasks []Portion `json:"tasks"` // those not known to have ended; if there are none, the last one that did
 }
 
 // Portion is the documents of one request.
@@ -247,7 +247,7 @@ func (r *run) wait(ctx context.Context) error {
 		} else if !gone && t.Err() != nil {
 			return errors.Join(fmt.Errorf("documents %d to %d: %w", oldest.First+1, oldest.First+oldest.Count, t.Err()), r.restart())
 		}
-		break // a task that is gone has ended: only those are deleted
+		break // a task that no longer exists has ended: only those can be deleted
 	}
 	r.pending = r.pending[1:]
 	r.progress.Done = oldest.First + oldest.Count

@@ -17,9 +17,9 @@ type Kind uint8
 // The kinds of changes. Their numbers are stored and must not change.
 const (
 	Tasks    Kind = iota + 1 // a transaction of the queue file; Data is that of boltfile.Tx.Changes
-	Begin                    // an entry of the journal, when a batch begins; Data is the entry as it stands in the file
-	Catalog                  // CATALOG is replaced; Data is its content, as of all below
-	Manifest                 // the manifest of an index is replaced, or made before CATALOG names the index
+	Begin                    // an entry of the journal, when a batch begins; Data is the entry as in the file
+	Catalog                  // CATALOG is replaced; Data is its content, as for all kinds below
+	Manifest                 // the manifest of an index is replaced, or created before CATALOG names the index
 	Keys                     // a transaction of the key file; Data is that of boltfile.Tx.Changes
 	Sealed                   // a sealed JSON file is replaced
 )
@@ -37,7 +37,7 @@ func (k Kind) String() string {
 // Change is one change of a data directory. It is idempotent.
 type Change struct {
 	Kind Kind
-	Name string // of the file that changes, below the data directory
+	Name string // of the changed file, below the data directory
 	Data []byte
 	// Files are those that become part of the data with this change, by their names below the data directory: all files of a
 	// manifest, or the payloads of new tasks. They are complete and synced, except for their names, which apply syncs, and for what a
@@ -86,7 +86,7 @@ func Keep(fsys vfs.FS, name string, content []byte) bool {
 // logged is a file system with a log.
 type logged struct {
 	vfs.FS
-	dir string // of the data, with a slash
+	dir string // data directory, with a trailing slash
 	log Log
 }
 

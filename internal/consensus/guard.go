@@ -17,13 +17,13 @@ const (
 // guard tracks the health of a member's disk. hashicorp/raft by itself keeps a leader whose disk stalls, and elects a member whose
 // disk fails again and again.
 type guard struct {
-	off    bool // it allows everything
+	off    bool // allow everything
 	mu     sync.Mutex
 	next   uint64
-	busy   map[uint64]time.Time // since when writes are under way
-	sick   time.Time            // until when the member asks for no votes
-	pause  time.Duration        // how long a failure keeps it from that
-	silent uint64               // messages that were not sent
+	busy   map[uint64]time.Time // start of each write in progress
+	sick   time.Time            // until then the member requests no votes
+	pause  time.Duration        // length of the last such time
+	silent uint64               // suppressed messages
 }
 
 func newGuard(off bool) *guard {
@@ -52,7 +52,7 @@ func (g *guard) fail() {
 	switch since := now.Sub(g.sick); {
 	case g.sick.IsZero() || since > maxSickTime:
 		g.pause = sickTime
-	case since >= 0: // it was well again, and is sick once more
+	case since >= 0: // healthy in between
 		g.pause = min(2*g.pause, maxSickTime)
 	}
 	g.sick = now.Add(g.pause)

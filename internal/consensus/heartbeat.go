@@ -33,7 +33,7 @@ func (t *transport) heartbeat(rpc raft.RPC) {
 		rpc.Respond(&raft.AppendEntriesResponse{Term: a.Term, Success: true}, nil)
 		select {
 		case t.beats <- raft.RPC{Command: a, RespChan: make(chan raft.RPCResponse, 1)}:
-		default: // raft is still to learn of the one before
+		default: // raft has not handled the previous one yet
 		}
 		return
 	}

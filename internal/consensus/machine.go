@@ -108,7 +108,7 @@ func (m *machine) Restore(body io.ReadCloser) error {
 	}
 	pending := m.n.notes.take()
 	if pending == nil {
-		return nil // the directory has it already
+		return nil // the directory has these entries
 	}
 	if err := m.n.o.Restore(pending.Index); err != nil {
 		return err

@@ -15,7 +15,7 @@ type Member struct {
 
 // match is what a leader knows about the log of a member.
 type match struct {
-	term  uint64 // of the leader: in another one, entries behind the committed ones may have been replaced
+	term  uint64 // of the leader; under another one, uncommitted entries may have been replaced
 	index uint64
 	at    time.Time
 }
@@ -25,7 +25,7 @@ func (n *Node) acked(id string, term, index uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch m := n.matched[id]; {
-	case term < m.term: // it comes late
+	case term < m.term: // a late message
 		return
 	case term == m.term:
 		index = max(index, m.index)

@@ -21,10 +21,10 @@ import (
 // Options are the options of a node.
 type Options struct {
 	FS        vfs.FS
-	Dir       string // of the node's files
+	Dir       string // directory of the node's files
 	ID        string // of the member
 	Carrier   Carrier
-	Heartbeat time.Duration // after how long without a message of the leader another one is elected; 0: DefaultHeartbeat
+	Heartbeat time.Duration // time without a message from the leader after which another one is elected; 0: DefaultHeartbeat
 	Logger    *slog.Logger
 
 	// Ship makes sure that a member has the files of entries, synced. Its error is ErrGone if they no longer exist.
@@ -45,17 +45,17 @@ type Options struct {
 	// Tests set these.
 	fileSize  int64
 	threshold uint64 // entries between two snapshots
-	trailing  uint64 // entries that stay in the log behind one
-	stall     func() // comes before an append to the log
-	bare      bool   // raft alone, without what is added to it against disks that stall or fail, and for reads
+	trailing  uint64 // entries that stay in the log after a snapshot
+	stall     func() // called before an append to the log
+	bare      bool   // raft alone, without the additions against stalling and failing disks, and for reads
 }
 
 // DefaultHeartbeat is the default of Options.Heartbeat.
 const DefaultHeartbeat = 500 * time.Millisecond
 
 const (
-	commitTime       = 10 * time.Millisecond // after which the others learn that an entry is committed if no other one comes
-	maxAppend        = 16                    // entries in a message
+	commitTime       = 10 * time.Millisecond // time until the others learn that an entry is committed if no other entry follows
+	maxAppend        = 16                    // entries per message
 	snapshotInterval = 30 * time.Second
 	defaultThreshold = 8192
 	defaultTrailing  = 10240
@@ -64,9 +64,9 @@ const (
 // Positions say how much of the log a data directory has. The log stores them with later entries, so they become durable without a
 // sync of their own.
 type Positions struct {
-	Made  func() uint64      // the position now: the changes up to there are durable in the data directory
-	Noted func(index uint64) // is told of a position that is durable in the log
-	Keep  func() error       // makes all that Noted was told durable elsewhere
+	Made  func() uint64      // the current position; changes up to there are durable in the data directory
+	Noted func(index uint64) // called when a position is durable in the log
+	Keep  func() error       // makes all that was passed to Noted durable elsewhere
 }
 
 // Entry is a change in the log.
@@ -84,8 +84,8 @@ var errOpening = fmt.Errorf("%w: its log is being opened", ErrNotLeader)
 // State is the state of a node.
 type State struct {
 	Leads     bool
-	Term      uint64 // of the leadership
-	Committed uint64 // entries up to there are agreed on, as far as the node knows
+	Term      uint64 // of the lead
+	Committed uint64 // last entry known to be committed
 }
 
 // Node is one member's participation in the group.
@@ -98,19 +98,19 @@ type Node struct {
 	guard  *guard
 
 	mu      sync.Mutex
-	raft    *raft.Raft // nil: it is being opened again, or closed
+	raft    *raft.Raft // nil: closed, or being reopened
 	trans   *transport
 	gone    chan struct{} // closed when raft is shut down
 	state   State
 	config  raft.Configuration // as committed
 	configA uint64             // its index
-	matched map[string]match   // by id: what others are known to have
-	changed chan struct{}      // closed by the next change of the above
+	matched map[string]match   // by id: what is known about the logs of the others
+	changed chan struct{}      // closed at the next change of the fields above
 	closed  bool
 
-	heard   atomic.Uint64 // up to where leaders have said that entries are committed
+	heard   atomic.Uint64 // last entry that a leader announced as committed
 	broken  chan error
-	opening chan struct{} // closed when the context of Open ends before Open does
+	opening chan struct{} // closed when the context of Open is done before Open returns
 	done    chan struct{}
 	running sync.WaitGroup
 }
@@ -161,11 +161,11 @@ func (n *Node) start() (err error) {
 	if err != nil {
 		return err
 	}
-	n.mu.Lock() // the files of before may be asked for still
+	n.mu.Lock() // the old files may still be in use
 	n.log, n.stable, n.notes = log, st, kept
 	n.mu.Unlock()
 	n.notes.applied = n.o.Applied
-	if kept := n.notes.last(); kept != nil && n.log.Next() <= kept.Index { // the copy of another member's data was noted, and then it was killed
+	if kept := n.notes.last(); kept != nil && n.log.Next() <= kept.Index { // a copy of another member's data was noted, and then the process was killed
 		if err := n.log.Reset(kept.Index + 1); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (n *Node) start() (err error) {
 	var follows func(term uint64) bool
 	if !n.o.bare {
 		store.leads = func() bool { r := started.Load(); return r != nil && r.State() == raft.Leader }
-		follows = func(term uint64) bool { // the term comes last: it is the one of when the vote for another is given
+		follows = func(term uint64) bool { // read the term last: it may change when the member votes for another
 			r := started.Load()
 			return r != nil && r.State() == raft.Follower && r.CurrentTerm() == term
 		}
@@ -207,7 +207,7 @@ func (n *Node) start() (err error) {
 		return err
 	}
 	started.Store(r)
-	n.notes.sendNewest(n.newest) // not before: raft begins with the kept note
+	n.notes.sendNewest(n.newest) // not earlier: raft starts with the kept note
 	gone := make(chan struct{})
 	n.mu.Lock()
 	n.raft, n.trans, n.gone = r, trans, gone
@@ -253,13 +253,13 @@ func (n *Node) stop() error {
 	if r == nil {
 		return nil
 	}
-	trans.close() // before: what waits for an answer of raft gets none
+	trans.close() // first, so that requests that wait for raft get no response
 	close(st.ended)
 	err := r.Shutdown().Error()
 	trans.stop()
 	close(gone)
 	n.change(func(s *State) { s.Leads = false })
-	_ = store.settled(everything) // mend has been told of an error
+	_ = store.settled(everything) // mend was told of errors
 	return errors.Join(err, n.log.Close())
 }
 
@@ -296,7 +296,7 @@ func (n *Node) mend() {
 			n.o.Logger.Warn("the log of the group could not be closed", "error", err)
 		}
 		select {
-		case <-n.broken: // of the same time
+		case <-n.broken: // a second failure of the same incident
 		default:
 		}
 		for {
@@ -307,7 +307,7 @@ func (n *Node) mend() {
 			}
 			if err = n.start(); err == nil {
 				select {
-				case <-n.done: // Close may have called stop before raft was there
+				case <-n.done: // Close may have called stop before raft existed
 					if err := n.stop(); err != nil {
 						n.o.Logger.Warn("the log of the group could not be closed", "error", err)
 					}
@@ -375,7 +375,7 @@ func (n *Node) Propose(data []byte, over <-chan struct{}) (index uint64, err err
 	}
 	var f raft.ApplyFuture
 	done := make(chan error, 1)
-	go func() { // raft may wait until it can write its term; it ends this when it is shut down
+	go func() { // raft may wait until it can write its term; a shutdown of raft ends this
 		f = r.Apply(data, 0)
 		err := f.Error()
 		if err == nil {
@@ -426,7 +426,7 @@ func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
 		}
-		if r.CurrentTerm() != s.Term { // it leads again, and others led in between
+		if r.CurrentTerm() != s.Term { // it led, lost the lead, and leads again
 			return 0, ErrNotLeader
 		}
 		return index, nil
@@ -460,7 +460,7 @@ func (n *Node) Last() uint64 {
 	n.mu.Lock()
 	log := n.log
 	n.mu.Unlock()
-	return log.Next() - 1 // it may wait for the disk, and State does not
+	return log.Next() - 1 // it may wait for the disk, which State does not
 }
 
 // Leader returns the id and the address of the leader, or "" if none is known.
@@ -514,7 +514,7 @@ func (n *Node) Close() error {
 	close(n.done)
 	err := n.stop()
 	n.running.Wait()
-	return errors.Join(err, n.stop()) // if it was opened again meanwhile
+	return errors.Join(err, n.stop()) // in case mend reopened it meanwhile
 }
 
 // Quiet returns a logger for raft that logs all its messages as details.

@@ -47,15 +47,15 @@ type logs struct {
 	log     *logstore.Log
 	stable  *stable
 	guard   *guard
-	applied func() uint64 // entries up to there are needed no longer
-	failed  func(error)   // is told when an append or a truncation fails
-	stall   func()        // of tests: comes before an append; nil: nothing
-	leads   func() bool   // raft leads, as the goroutine sees it that calls StoreLogs
+	applied func() uint64 // entries up to there are no longer needed
+	failed  func(error)   // called when an append or a truncation fails
+	stall   func()        // for tests: called before an append; nil: nothing
+	leads   func() bool   // whether raft leads, as seen by the goroutine that calls StoreLogs
 	tag     uint64        // of the member
-	at      *Positions    // nil: none are noted
+	at      *Positions    // nil: positions are not stored
 
 	mu     sync.Mutex
-	flight *flight // the last append that was not synced at once; nil: none
+	flight *flight // the last append that was not synced at once, or nil
 }
 
 // flight is an append that raft continues from before it is durable.
@@ -104,7 +104,7 @@ func (s *logs) fly(first, at uint64, end func()) {
 	s.mu.Lock()
 	s.flight = f
 	s.mu.Unlock()
-	go func() { // it ends with the sync, for which everything waits that closes the log
+	go func() { // ends with the sync; everything that closes the log waits for it
 		defer close(f.done)
 		defer end()
 		if s.stall != nil {
@@ -216,7 +216,7 @@ func (s *logs) GetLog(index uint64, l *raft.Log) error {
 	var bad error
 	err := s.log.Read(index, func(i uint64, entry []byte) bool {
 		found, bad = true, decodeLog(entry, i, l)
-		l.Extensions = nil // it is not for others
+		l.Extensions = nil // they are only for this member
 		return false
 	})
 	switch {
@@ -339,8 +339,8 @@ func (s *logs) DeleteRange(from, to uint64) error {
 	if first == 0 || from > last || to < first {
 		return nil
 	}
-	applied := s.applied() // keep says nothing of what is applied meanwhile
-	err := s.keep()        // it may sync many files, and a leader that does so is well
+	applied := s.applied() // keep does not cover what is applied meanwhile
+	err := s.keep()        // it may sync many files, which does not mean that the leader is stuck
 	defer s.guard.begin()()
 	switch {
 	case err != nil:

@@ -175,7 +175,7 @@ func (b *blocks) write() {
 		if len(b.left) > 0 || b.failed != nil || !t.clean {
 			b.stop.Store(true)
 			b.left = append(b.left, t)
-			select { // whoever reads may wait for one
+			select { // a reader may be waiting for a block
 			case b.free <- &block{done: make(chan struct{}, 1)}:
 			default:
 			}

@@ -54,7 +54,7 @@ func Convert(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 func (c *converter) run(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 	c.in.reset(r)
 	c.w, c.format, c.documents, c.room = w, f, 0, 0
-	c.in.place, c.in.copies = nil, 3 // what is read, the record, and what is written
+	c.in.place, c.in.copies = nil, 3 // input, record and output
 	if f != CSV {                    // whose records are put together in memory
 		c.in.place, _ = w.(Spooler)
 		c.in.copies = 2
@@ -74,7 +74,7 @@ type converter struct {
 	w         io.Writer
 	format    Format
 	documents int // complete ones so far
-	room      int // bytes that are held beside the window's, for one document after the other
+	room      int // bytes held besides those of the window, reused by each document
 }
 
 // need charges memory that each document reuses.

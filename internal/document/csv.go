@@ -189,7 +189,7 @@ func (c *converter) csvDocument() error {
 	s := &c.csv
 	if plain := s.keyBytes + len(s.ends)*len(`,:null""`) + len(s.text); plain > windowSize {
 		most := plain + jsontext.EscapeBytes(s.text)
-		if err := c.need(len(c.scan.out) + most + len(s.text)); err != nil { // a copy of what is not ASCII is made, too
+		if err := c.need(len(c.scan.out) + most + len(s.text)); err != nil { // text that is not ASCII is copied, too
 			return err
 		}
 		c.scan.out = slices.Grow(c.scan.out, most)

@@ -41,7 +41,7 @@ func Outline(object []byte, list, member string, each func(name, value []byte) e
 	if o.data[0] != '{' {
 		return nil, errors.New("it is not a JSON object")
 	}
-	o.out = o.data[:0] // compacts in place: the scanner writes behind what it has read
+	o.out = o.data[:0] // compacts in place: the scanner never writes beyond what it has read
 	i := o.outer()
 	if i >= 0 && i < o.end {
 		i = o.failAt(i, "it has trailing text")

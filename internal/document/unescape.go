@@ -13,7 +13,7 @@ import (
 func unescapeTo(w io.Writer, s []byte) error {
 	var text []byte
 	for len(s) > 0 {
-		cut := 0 // neither in an escape nor between two that are a pair
+		cut := 0 // neither inside an escape nor between two of a pair
 		for cut < min(len(s), windowSize) {
 			i := bytes.IndexByte(s[cut:min(len(s), windowSize)], '\\')
 			if i < 0 {

@@ -78,7 +78,7 @@ func appendCanonicalNumber(dst, v []byte) []byte {
 	if IsInteger64(v) {
 		return append(dst, v...)
 	}
-	f, _ := strconv.ParseFloat(string(v), 64) // AppendFloat takes what is out of range for the largest number, as an index does
+	f, _ := strconv.ParseFloat(string(v), 64) // AppendFloat maps values out of range to the largest number, as an index does
 	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
 		return strconv.AppendInt(dst, int64(f), 10)
 	}

@@ -39,10 +39,10 @@ func Vectors(doc []byte) (value []byte, err error) {
 
 // VectorEntry is what a document has for one embedder: the value of a member of _vectors.
 type VectorEntry struct {
-	Given      bool      // it brings embeddings, perhaps none: null and [] say that there are none
-	Regenerate bool      // they are made again when the document's text changes
+	Given      bool      // it has embeddings, maybe none: null and [] mean none
+	Regenerate bool      // regenerate them when the document's text changes
 	Vectors    []float32 // one behind another
-	Dimensions int       // of each of them; 0 where there is none, or they differ
+	Dimensions int       // of each of them; 0 if there are none, or if they differ
 }
 
 // AnyDimensions stands for vectors of any length.

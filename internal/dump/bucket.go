@@ -176,7 +176,7 @@ type parts struct {
 	w    *bufio.Writer
 	size int64
 
-	count int // of parts begun to be sent
+	count int // parts whose sending has started
 	mu    sync.Mutex
 	etags map[int]string // of those that were sent, by number
 }

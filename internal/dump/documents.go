@@ -50,7 +50,7 @@ type embeddings struct {
 	members   []byte
 	doc       []byte
 	fitting   bool // vectors that do not fit are left out
-	unfit     int  // documents of which some were
+	unfit     int  // documents some of whose vectors did not fit
 }
 
 func newEmbeddings(v *index.View) *embeddings {

@@ -21,7 +21,7 @@ type Place struct {
 	Tasks    string // directory of the queue
 	Keys     string // file
 	Webhooks string // file
-	Cursors  string // file of what webhooks were told; no dump has it
+	Cursors  string // file of the webhooks' cursors; not in dumps
 	Features string // file
 	Network  string // file
 	Chats    string // file
@@ -62,8 +62,8 @@ func PlaceIn(dir string) Place {
 type Options struct {
 	FS      vfs.FS
 	Place   Place
-	Version string // of the API, told in dumps
-	Program string // svc's own version, told in dumps
+	Version string // of the API, stored in dumps
+	Program string // svc's own version, stored in dumps
 	Logger  *slog.Logger
 	Now     func() time.Time
 

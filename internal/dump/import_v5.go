@@ -126,7 +126,7 @@ func (m *importer) knownRules(uid string, raw json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	var rules []string
 	if json.Unmarshal(raw, &members) != nil || json.Unmarshal(members["rankingRules"], &rules) != nil {
-		return raw // whoever reads the settings says what is wrong
+		return raw // the reader of the settings reports the error
 	}
 	known := slices.DeleteFunc(rules, func(rule string) bool {
 		_, ok := settings.ParseRankingRule(rule)

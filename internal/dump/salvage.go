@@ -31,7 +31,7 @@ import (
 // SalvageOptions say what to read, and where to write the dump.
 type SalvageOptions struct {
 	FS      vfs.FS
-	Place   Place  // nobody has it open; it is only read
+	Place   Place  // not open elsewhere; only read
 	File    string // must not be there yet
 	Version string // of the API
 	Program string // svc's own version

@@ -453,7 +453,7 @@ func decodeTopology(inside json.RawMessage) (task.Content, error) {
 
 // versionNumbers reads "v1.41.0".
 func versionNumbers(text string) (v [3]int) {
-	_, _ = fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d.%d.%d", &v[0], &v[1], &v[2]) // 0 for what is missing
+	_, _ = fmt.Sscanf(strings.TrimPrefix(text, "v"), "%d.%d.%d", &v[0], &v[1], &v[2]) // missing parts are 0
 	return v
 }
 

@@ -23,7 +23,7 @@ import (
 const (
 	maxEntries   = 20_000_000
 	maxNameBytes = 1024
-	maxNames     = 256 << 20 // bytes of all names, each with nameCost for what is kept of an entry
+	maxNames     = 256 << 20 // bytes of all names, each plus nameCost for the memory of an entry
 	nameCost     = 100
 	maxSmall     = 64 << 20  // bytes of one entry that is read into memory
 	maxSmallSum  = 256 << 20 // bytes of all of them
@@ -208,7 +208,7 @@ func (u *unpacker) entry(name string, size int64, r io.Reader) error {
 		name == v5KeysName, name == v5IndexesName:
 		return u.smallEntry(name, size, r)
 	case name == instanceName, name == v5InstanceName:
-		return nil // it would only tell analytics, of which there are none
+		return nil // only for analytics, which svc does not have
 	}
 	u.out.strange = append(u.out.strange, name)
 	return nil

@@ -80,7 +80,7 @@ type endpoint struct {
 	url     *url.URL
 	key     string            // "" for none
 	headers map[string]string // they win over those that every call has
-	hint    string            // for those who are refused
+	hint    string            // for the error of a refused call
 }
 
 func (c *caller) endpoint(address, key string, headers map[string]string) (*endpoint, error) {

@@ -42,10 +42,10 @@ type Options struct {
 	Policy       outbound.Policy // which addresses providers may have
 	Logger       *slog.Logger    // nil: nothing is logged
 	Timeout      time.Duration   // of one call to a provider; 30 s when 0
-	MaxRetry     time.Duration   // the longest wait before a call is tried again, but for its random part; 60 s when 0
+	MaxRetry     time.Duration   // longest wait before a retry, without its random part; 0: 60 s
 	Failures     FailureModes    // which failures documents survive
 	CacheEntries int             // query vectors remembered; none when 0
-	ModelsDir    string          // directory of local models; "" when there is none
+	ModelsDir    string          // directory of local models; "": none
 	OllamaURL    string          // where ollama embedders without a URL go; the local default when ""
 	OpenAIKey    string          // API key of openAi embedders without one, for their own host
 	OpenAIHosts  []string        // other hosts that OpenAIKey goes to, "host" or "host:port"

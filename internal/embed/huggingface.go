@@ -53,7 +53,7 @@ type models struct {
 
 // slot is a place for a model. One goroutine at a time fills it.
 type slot struct {
-	filling chan struct{} // holds one value while somebody fills
+	filling chan struct{} // holds one value while a caller fills
 	model   weak.Pointer[transformer.Model]
 }
 

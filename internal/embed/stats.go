@@ -37,7 +37,7 @@ type Stats struct {
 	began   time.Time          // when the first of them did
 	waited  time.Duration      // before that
 	slow    bool
-	clock   *time.Timer // while somebody waits: calls it slow
+	clock   *time.Timer // while a caller waits: reports the work as slow
 	trouble int         // of waits: calls in trouble
 }
 
@@ -45,8 +45,8 @@ type Stats struct {
 type Trouble struct {
 	Reason  *apierr.Error // of the try that failed last
 	Since   time.Time     // when the first try of the call that waits longest failed
-	Retries int           // of the call that was made again most often
-	Next    time.Time     // when a call is made again
+	Retries int           // of the call with the most retries
+	Next    time.Time     // when the next retry is due
 }
 
 // wait is a call, with its tries.

@@ -53,7 +53,7 @@ func (s Stop) stops() bool { return s != nil && s() }
 // Bound is a filter checked against an index. It is immutable, and serves all segments of the index.
 type Bound struct {
 	root bound
-	key  []byte // tells it from all others of the index; nil: what it finds is not kept
+	key  []byte // identifies the condition within the index; nil: results are not cached
 }
 
 // Bind checks that every attribute may be filtered in this way. A nil filter binds to one that all rows match.

@@ -161,7 +161,7 @@ func (e *Elements) String() string { return (&Expr{root: e.node}).String() }
 // BoundElements are Elements checked against an index. They are immutable, and serve all segments of the index.
 type BoundElements struct {
 	scope  segment.FieldID
-	kid    bound // nil: there are none
+	kid    bound // nil: none
 	strays bool
 }
 

@@ -46,7 +46,7 @@ type client struct {
 	own   *credentials
 	key   secret
 	hello func() *hello
-	heard func(*hello) // is told who is on the other side of a connection
+	heard func(*hello) // called with the hello of the other side of a connection
 
 	http *http.Client
 

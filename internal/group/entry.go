@@ -209,7 +209,7 @@ const batchMagic = "svcgrp\x00"
 
 // Batch is a run of entries of a log, with the form above.
 type Batch struct {
-	Run     Position // of the log; Index is that of the first entry
+	Run     Position // of the log; Index is the index of the first entry
 	End     uint64   // index of the last entry that the log has
 	Now     int64    // the clock of the writer, in nanoseconds of the Unix epoch
 	Entries [][]byte // as Encode of Entry returns them

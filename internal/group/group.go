@@ -158,8 +158,8 @@ const (
 	refusedKey         = "key"         // the master keys differ
 	refusedGroup       = "group"       // another group, or another name
 	refusedFormat      = "format"      // one of them is too old for the other
-	refusedRole        = "role"        // who was asked is no writer
-	refusedTerm        = "term"        // who was asked is no longer the writer
+	refusedRole        = "role"        // the member asked is not a writer
+	refusedTerm        = "term"        // the member asked is no longer the writer
 	refusedCertificate = "certificate" // one of them does not accept the certificate of the other
 	refusedData        = "data"        // the directory holds data that is not of the group
 	refusedClock       = "clock"       // the clocks differ

@@ -33,7 +33,7 @@ type holdFS struct {
 // held is a removal that was put off.
 type held struct {
 	name  string
-	index uint64 // of the last entry before the removal: who has applied it has the file, or needs it no longer
+	index uint64 // of the last entry before the removal: readers that applied it have the file, or no longer need it
 	all   bool   // RemoveAll
 }
 

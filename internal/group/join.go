@@ -257,7 +257,7 @@ func (r *Reader) get(ctx context.Context, f *ImageFile) error {
 
 // take gives a file a second name, or copies it where that cannot be done.
 func (r *Reader) take(from, to string) error {
-	_ = r.o.FS.Remove(to) // it is another one
+	_ = r.o.FS.Remove(to) // it is another file
 	if err := r.o.FS.Link(from, to); err == nil {
 		return nil
 	}
@@ -284,7 +284,7 @@ func (r *Reader) take(from, to string) error {
 func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) (checked bool, err error) {
 	from := int64(0)
 	if info, err := r.o.FS.Stat(to); err == nil {
-		if from = info.Size(); from > f.Size || f.At != f.Name { // a file that is made for each image is another one
+		if from = info.Size(); from > f.Size || f.At != f.Name { // a file generated for each image is never the same
 			if err := r.o.FS.Remove(to); err != nil {
 				return false, err
 			}
@@ -322,7 +322,7 @@ func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) (checked bo
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		if checked && (errors.Is(err, errSum) || errors.Is(err, ErrCut)) {
-			err = errors.Join(err, r.o.FS.Remove(to)) // another try does not go on behind wrong bytes
+			err = errors.Join(err, r.o.FS.Remove(to)) // the next attempt must not continue after wrong bytes
 		}
 		return false, fmt.Errorf("cannot copy %s: %w", f.Name, err)
 	}

@@ -24,7 +24,7 @@ type door struct {
 	// greeted is called after each handshake, including those of refused connections.
 	greeted func()
 	log     *slog.Logger
-	early   atomic.Bool // a connection was refused that came before this member takes part
+	early   atomic.Bool // a connection was refused because it came before this member takes part
 
 	group, api, votes *room
 	done              chan struct{}

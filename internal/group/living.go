@@ -20,7 +20,7 @@ func (v *Voter) Run() string { return v.run }
 func (v *Voter) Living(runs []string) []string {
 	for end := time.Now().Add(livingTime); ; {
 		living, silent := v.heard(runs)
-		if silent == 0 || time.Now().After(end) { // heard counts nobody as silent after this voter has lost the lead
+		if silent == 0 || time.Now().After(end) { // once this voter has lost the lead, heard reports no member as silent
 			return living
 		}
 		select {

@@ -27,7 +27,7 @@ type positions struct {
 // A record is u32 term, u32 run, u64 index and u64 XXH3-64 of these, little-endian.
 const positionBytes = 24
 
-const maxPositions = 1 << 20 // bytes; then the file begins anew
+const maxPositions = 1 << 20 // bytes; then the file is rewritten
 
 func encodePosition(p Position) []byte {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, positionBytes), p.Term)

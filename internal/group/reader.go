@@ -33,7 +33,7 @@ type ReaderOptions struct {
 	FS        vfs.FS
 	Dir       string   // of the data
 	Name      string   // of the group
-	Join      []string // addresses of members, one of which is the writer
+	Join      []string // addresses of members, including the writer
 	MasterKey string
 	TLS       Certificates
 	Format    string // of the data directory
@@ -195,7 +195,7 @@ func (r *Reader) heard(h *hello) {
 	if r.pos.Term == 0 {
 		return
 	}
-	if err := r.id.write(r.o.FS, r.o.Dir); err != nil { // or it hears of it again
+	if err := r.id.write(r.o.FS, r.o.Dir); err != nil { // otherwise it would have to be told again
 		r.o.Logger.Warn("cannot record the term of the writer", "error", err)
 	}
 }
@@ -409,7 +409,7 @@ func (r *Reader) failed(err error) {
 // step asks for entries once, and applies them.
 func (r *Reader) step(ctx context.Context, a Applier) error {
 	at := r.Position()
-	wait := time.Duration(0) // until it is known that the directory is that of the writer
+	wait := time.Duration(0) // until the directory is known to be that of the writer
 	r.note(func(s *progress) {
 		if s.state == StateFollows {
 			wait = pollTime

@@ -8,10 +8,10 @@ import (
 // rounds lets calls share the answers to a question. An answer must not be older than the call, so a call that arrives while a
 // question is under way waits for the next one.
 type rounds struct {
-	turn chan struct{} // held by who asks
+	turn chan struct{} // held by the caller that asks
 
 	mu   sync.Mutex
-	next *round // has not started; nil: nobody waits for it
+	next *round // not started yet; nil: no caller waits for it
 }
 
 // round is one question.

@@ -157,7 +157,7 @@ func (w *Writer) admit(h *hello) *reply {
 		me = w.hello()
 	}
 	switch {
-	case me.Role != RoleWriter && (h.Role != RoleReader || h.Member != w.successor()): // who has not got the answer yet asks again
+	case me.Role != RoleWriter && (h.Role != RoleReader || h.Member != w.successor()): // a member that missed the answer asks again
 		return me.refuse(refusedTerm, "it is no longer the writer of the group: another member is, in term %d. Change --group-join", me.Term)
 	case !memberForm(h.Member):
 		return me.refuse(refusedGroup, "a member has no id")

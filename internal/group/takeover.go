@@ -27,7 +27,7 @@ import (
 const (
 	standTime = 10 * time.Second // for how long a writer stands still
 	quietTime = 5 * time.Second  // for changes that are under way, and for the reader to make the last ones
-	overTime  = 2 * time.Second  // until a writer that is over ends: who has not got its answer asks again
+	overTime  = 2 * time.Second  // until a writer that is over ends: a reader that missed the answer asks again
 )
 
 // Steps of pathYield.
@@ -44,7 +44,7 @@ type yieldAnswer struct {
 // stand is a pause of the writer. Writer.mu guards it.
 type stand struct {
 	by    string        // id of the reader
-	over  chan struct{} // closed when changes go on, or are refused
+	over  chan struct{} // closed when changes continue, or are refused
 	timer *time.Timer
 }
 
@@ -284,7 +284,7 @@ func (r *Reader) Become(former []string) (*Identity, error) {
 			return nil, fmt.Errorf("cannot remove what the reader needs no longer: %w", err)
 		}
 	}
-	r.reach(at) // for those who wait
+	r.reach(at) // for callers of Wait
 	return id, nil
 }
 

@@ -173,13 +173,13 @@ func (u *unsynced) settle(fsys vfs.FS, file string, k *keptFile) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.names[k.Name] != k { // it was removed, or made again
+	if u.names[k.Name] != k { // removed, or created again
 		return nil
 	}
 	content, e := vfs.ReadFile(fsys, file)
 	switch {
 	case errors.Is(e, fs.ErrNotExist):
-		if k.waits { // the queue is giving it its name anew, after a failed sync of its directory
+		if k.waits { // the queue is renaming it, after a failed sync of its directory
 			return nil
 		}
 		// It was in a directory that a copy of another voter's has replaced.

@@ -83,7 +83,7 @@ type Voter struct {
 
 	turn    sync.Mutex    // held while a change is made in the directory
 	made    atomic.Uint64 // index of pos
-	durable atomic.Uint64 // index up to which position or the log has noted durably what is applied
+	durable atomic.Uint64 // index up to which position, or the log, has recorded durably what is applied
 
 	unsynced unsynced
 
@@ -104,7 +104,7 @@ type Voter struct {
 	named    map[string][]string   // files of manifests, by name of the manifest
 	shipped  map[string]*shipments // by id
 	stores   Stores                // open ones, for copies; nil: none are open
-	feed     *VoterFeed            // of this reign; nil: nobody follows in this process
+	feed     *VoterFeed            // of this reign; nil: this process does not follow it
 	exchange *exchange             // that Replace ends
 	damaged  bool
 	problem  error

@@ -31,7 +31,7 @@ type VoterFeed struct {
 	sums *sums
 
 	mu      sync.Mutex
-	need    uint64               // entries up to it have been published; 0: nobody knows yet
+	need    uint64               // entries up to it have been published; 0: unknown
 	moved   time.Time            // when something was read last
 	pinned  bool                 // there are files of an image
 	read    time.Time            // when files were read last, if pinned
@@ -91,7 +91,7 @@ func (f *VoterFeed) Image(ctx context.Context, _ Stores) (*Image, error) {
 		return nil, err
 	}
 	f.pin(true)
-	known := newSums(f.v.o.FS, f.v.o.Dir) // without files that are gone
+	known := newSums(f.v.o.FS, f.v.o.Dir) // without deleted files
 	for i := range st.Files {
 		x := &st.Files[i]
 		if x.At == x.Name {
@@ -221,7 +221,7 @@ func (f *VoterFeed) waiting(after Position) []string {
 	if f.told > 0 && after.Index >= f.toldIn {
 		f.removed = f.removed[f.told:]
 	}
-	f.told = 0 // the others are told of again
+	f.told = 0 // report the others again
 	return f.removed
 }
 

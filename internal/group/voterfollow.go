@@ -153,7 +153,7 @@ func (v *Voter) make(a Applier, e *consensus.Entry) error {
 	if err := a.Apply(commit.Change{Kind: c.Kind, Name: c.Name, Data: c.Data, Files: c.Files, Contents: contents}, v.source(p)); err != nil {
 		return err
 	}
-	for i, content := range contents { // now that they are there, and before the position passes the entry
+	for i, content := range contents { // after they exist, and before the position passes the entry
 		if content != nil {
 			v.unsynced.add(&p.entry.Files[i])
 		}

@@ -19,7 +19,7 @@ type reign struct {
 	err   error // why it ended
 	// asked is closed when it is to end in order: see Transfer.
 	asked  chan struct{}
-	resign *resignation // nil: nobody has asked; under the voter's mu
+	resign *resignation // nil: not requested; under the voter's mu
 }
 
 // Lead applies changes of this voter in the order of the log, until it no longer leads or ctx is done. Then the caller must close the

@@ -21,7 +21,7 @@ import (
 type pending struct {
 	turn chan struct{} // its turn has come
 	done chan error    // it was made
-	gone chan struct{} // nobody waits for its turn any more
+	gone chan struct{} // closed when no caller waits for its turn any more
 }
 
 // errLost is the error of changes of a leader that leads no longer.

@@ -57,7 +57,7 @@ func (v *Voter) hello() *hello {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	group := v.id.Group
-	if v.id.Founds { // nobody joins before it is there
+	if v.id.Founds { // the founder must be ready before others can join
 		group = ""
 	}
 	return &hello{Protocol: protocol, Format: v.o.Format, Version: v.o.Version, Group: group, Name: v.id.Name, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Data: v.data, Leader: leader, Time: v.o.now().UnixMilli(), Level: v.o.level, Run: v.run}
@@ -85,7 +85,7 @@ func (v *Voter) admit(h *hello) *reply {
 	v.learn(h)
 	own := *me
 	if own.Group == "" {
-		own.Group = h.Group // it is in none yet: whoever of its name asks
+		own.Group = h.Group // this voter is in no group yet: it accepts the group of any member
 	}
 	if r := own.compatible(h); r != nil {
 		return r

@@ -70,9 +70,9 @@ type Writer struct {
 	fenced   chan struct{} // closed when another member has become the writer
 	closed   bool
 	changing int           // changes under way
-	quiet    chan struct{} // closed when there are none any more; nil: nobody waits
+	quiet    chan struct{} // closed when none remain; nil: nothing waits
 	stand    *stand        // nil: it makes changes
-	over     *time.Timer   // closes fenced; nil: nobody has taken over
+	over     *time.Timer   // closes fenced; nil: no takeover yet
 
 	serving *serving // nil: not yet
 }
@@ -204,7 +204,7 @@ func (w *Writer) Do(c commit.Change, apply func() error) error {
 	}
 	defer w.leave()
 	files := make([]File, len(c.Files))
-	for i, name := range c.Files { // before apply: they may be gone afterwards
+	for i, name := range c.Files { // before apply: they may be deleted afterwards
 		f, err := w.sums.of(name)
 		if err != nil {
 			return fmt.Errorf("cannot log a change of %s: %w", c.Name, err)

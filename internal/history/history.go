@@ -29,7 +29,7 @@ const (
 	Read               // the value of the register
 	Make               // the key is made
 	Drop               // the key is deleted, or is not there
-	Use                // whether the key is there
+	Use                // whether the key exists
 )
 
 var kindNames = [...]string{"write", "status", "list", "cancel", "read", "make", "drop", "use"}
@@ -59,7 +59,7 @@ type Op struct {
 	Object string
 	Client int
 	Kind   Kind
-	Value  int    // that is written or was read; 0: the register has no value. For Use: 1 if the key is there
+	Value  int    // written or read; 0: the register has no value. For Use: 1 if the key exists
 	Task   int64  // that a write made; of a status or a cancelation
 	State  State  // of a status
 	Tasks  []Task // of a list, by uid
@@ -157,7 +157,7 @@ func Check(ops []*Op, limit time.Duration) Result {
 		if o.Unknown { // it may be done at any time, or never
 			all[i].Return = math.MaxInt64
 		}
-		if o.After != nil { // what a position promises is as old as the answer that told it
+		if o.After != nil { // a position is as old as the answer that contained it
 			all[i].Call = min(all[i].Call, o.After.Call)
 		}
 	}

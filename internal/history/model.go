@@ -88,7 +88,7 @@ func (s *state) see(i int, is State) bool {
 		return false
 	case is == Succeeded:
 		s.shown = max(s.shown, i+1)
-	case s.shown == i+1 || is == Canceled && !t.canceled: // its value was read, or nobody has canceled it
+	case s.shown == i+1 || is == Canceled && !t.canceled: // its value was read, or it was not cancelled
 		return false
 	}
 	t.State = is

@@ -13,7 +13,7 @@ import (
 // Successive versions share a base, and each has its own changes of it. So a move costs the same however many aliases there are.
 type Aliases struct {
 	base  *aliasBase
-	index map[string]string   // alias → uid, where it is another than in base; "": the alias is gone
+	index map[string]string   // alias → uid, where it differs from base; "": deleted
 	names map[string][]string // uid → its aliases, in byte order, where they are others than in base
 	count int
 }
@@ -38,8 +38,8 @@ func newAliases(index map[string]string) *Aliases {
 }
 
 const (
-	fewMoves    = 64   // moves that are made one by one, in lists of aliases that may be long
-	mostChanges = 1024 // of a base; then there is another one
+	fewMoves    = 64   // moves applied one by one to the possibly long lists of aliases
+	mostChanges = 1024 // of a base; then a new base is written
 )
 
 // after returns the aliases of another moment, and a itself if they are the same. nil removes an alias.

@@ -26,7 +26,7 @@ type batch struct {
 	settings   *settings.Settings // after the batch
 	geo        geoChecks          // places
 	vectors    vectorChecks
-	plans      []*vectorPlan   // what becomes of each embedder, by name; none when there is none before nor after
+	plans      []*vectorPlan   // what happens to each embedder, by name; nil if there are no embedders before or after
 	embedders  []*ViewEmbedder // after the batch, by name
 	nextID     segment.EmbedderID
 	rendering  template.Work

@@ -39,7 +39,7 @@ type Catalog struct {
 	}
 	aliases    atomic.Pointer[Aliases]
 	follows    atomic.Bool  // see Follow; changed under changing
-	unsure     atomic.Bool  // the catalog on disk may be another than changing.content; set under changing
+	unsure     atomic.Bool  // the catalog on disk may differ from changing.content; set under changing
 	doubts     atomic.Int64 // how many indexes are unsure of their manifests, or were when they were deleted
 	loaded     loadedSet
 	compactor  *compactor
@@ -93,7 +93,7 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	if err := c.openAll(); err != nil {
 		return nil, err
 	}
-	if !o.Follow { // else the first manifest of the next index may be there
+	if !o.Follow { // otherwise the first manifest of the next index may exist already
 		err = c.removeUnnamed(nil)
 	}
 	return c, err
@@ -302,7 +302,7 @@ func (c *Catalog) Delete(uid string, batch uint64) (int, error) {
 		if lacking(err) {
 			return 0, err
 		}
-		what.Documents = size.Documents // of a damaged one nobody knows
+		what.Documents = size.Documents // of a damaged index the number is unknown
 	}
 	next, again, err := c.begins(what)
 	defer c.done()
@@ -312,7 +312,7 @@ func (c *Catalog) Delete(uid string, batch uint64) (int, error) {
 	if c.Damaged(uid) {
 		return 0, c.deleteDamaged(uid, next)
 	}
-	ix = c.Get(uid) // one that was quarantined meanwhile may be open again, as another
+	ix = c.Get(uid) // an index quarantined meanwhile may be open again, as another object
 	if ix == nil {
 		if again {
 			return c.changing.content.last.Documents, nil
@@ -432,7 +432,7 @@ func (c *Catalog) DiskBytes() (total, used int64) {
 		at := path.Join(c.dir, name)
 		info, err := c.options.FS.Stat(at)
 		if err != nil {
-			continue // gone since it was listed
+			continue // deleted since it was listed
 		}
 		if !info.IsDir() {
 			total += info.Size()

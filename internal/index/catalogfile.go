@@ -62,7 +62,7 @@ type catalogFile struct {
 	entries
 	Next uint64 // no directory and no base has this number or a higher one
 	Last catalogChange
-	Base uint64 `json:",omitempty"` // number of the file whose entries these change; 0: none, and these are all
+	Base uint64 `json:",omitempty"` // number of the base file; 0: none, and these are all entries
 }
 
 // catalogBase is the content of a base.

@@ -86,7 +86,7 @@ func (c *Catalog) write(d *catalogDraft) error {
 	case c.unsure.Load(): // the disk may have either CATALOG
 	case err != nil && made != "":
 		if !c.removeBase(f.Base) {
-			now.next = f.Next // a file that is made anew needs a new name: the sync of this one may have failed
+			now.next = f.Next // a rewritten file needs a new name: the sync of this one may have failed
 		}
 	case err == nil && was != 0 && was != f.Base:
 		c.removeBase(was)

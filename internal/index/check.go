@@ -50,10 +50,10 @@ func (c *checkedLines) each(forget bool, f func(l payloadLine, id []byte) error)
 // payloadCheck checks the lines of a payload before the first of them changes anything.
 type payloadCheck struct {
 	b    *batch
-	key  string        // the primary key; "": the first line tells
+	key  string        // the primary key; "": inferred from the first line
 	seek bool          // look up where documents are stored
 	own  vectorChecks  // of the goroutine that reads
-	done checkedLines  // complete but for the blocks that goroutines have
+	done checkedLines  // complete except for the blocks that goroutines are checking
 	mine *payloadLines // of done: takes the lines that the reading goroutine checks; nil: none yet
 
 	group  *errgroup.Group // nil: the reading goroutine checks all lines
@@ -101,7 +101,7 @@ func (b *batch) checkPayload(f vfs.File, name, key string) (*checkedLines, strin
 		_ = c.group.Wait() // errors are in errs
 	}
 	for _, e := range c.errs {
-		if *e != nil { // its line comes before whatever ended the reading
+		if *e != nil { // its line precedes the error that ended the reading
 			return nil, "", *e
 		}
 	}

@@ -87,7 +87,7 @@ func (f *file) logRebuilt(damage error, began time.Time) {
 func (f *file) rebuildColumns(ctx context.Context, r *rebuilding, number uint64, fields *settings.Fields) error {
 	ix := f.ix
 	k := &columnCollector{ctx: ctx, b: &batch{ix: ix}, fields: fields, progress: func(int) {}, share: max(min(ix.options.MaxIndexingMemory/2, maxBuilderBytes), 1)}
-	name := path.Join(ix.dir, columnsName(number)+vfs.TempSuffix) // what a crash leaves of it goes at the next open
+	name := path.Join(ix.dir, columnsName(number)+vfs.TempSuffix) // after a crash the next open removes it
 	err := mapped.Guard(func() error { return r.write(k, name) })
 	if err == nil {
 		if err = ix.options.FS.Rename(name, path.Join(ix.dir, columnsName(number))); err != nil {
@@ -118,7 +118,7 @@ func (c *Catalog) rebuildColumns(ctx context.Context, s suspect) bool {
 			f, damaged = v.files[i], beside[at]
 		}
 	}
-	if f == nil || !f.isDamaged() { // it was replaced, or made again
+	if f == nil || !f.isDamaged() { // it was replaced or rebuilt
 		v.Release()
 		return true
 	}
@@ -154,7 +154,7 @@ func (c *Catalog) rebuildColumns(ctx context.Context, s suspect) bool {
 		}
 	}
 	f.logRebuilt(s.damage, began)
-	if more { // the files that are opened anew do not know of it
+	if more { // the reopened files do not know of it
 		_ = s.ix.inspect(ctx, &rate{perSecond: s.ix.options.inspectRate()})
 	}
 	return true

@@ -85,7 +85,7 @@ type rebuilding struct {
 	sets   []*segment.VectorSet
 	again  bool // the segment is written again
 
-	added  *file       // what is written: a segment,
+	added  *file       // the new file: a segment,
 	beside *columnFile // or columns
 }
 
@@ -93,7 +93,7 @@ type rebuilding struct {
 // none for a field that no row has.
 func (r *rebuilding) lack(columns []segment.FieldID) {
 	r.rows = roaring.New()
-	has := r.file.ColumnFields() // a damaged one, too: that is met by who reads it
+	has := r.file.ColumnFields() // includes damaged columns: their readers report the damage
 	for _, id := range columns {
 		if _, ok := slices.BinarySearch(has, id); ok {
 			continue
@@ -185,7 +185,7 @@ func newColumnCollector(ctx context.Context, b *batch, fields *settings.Fields, 
 func (c *columnCollector) collect(r *rebuilding, rows int, wanted []segment.FieldID) (set *segment.ColumnSet, n int, err error) {
 	c.begin(rows, wanted)
 	read := docReader{b: c.b}
-	defer func() { _ = read.close() }() // what stays goes at the next open
+	defer func() { _ = read.close() }() // leftovers are removed at the next open
 	from := r.rows
 	if r.again {
 		from = r.live.LiveRows()

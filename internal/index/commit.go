@@ -25,7 +25,7 @@ type change struct {
 	beside map[*file]*columnFile     // new columns of segments of base that stay; commit takes them over
 	clear  bool                      // all segments but add go
 	gone   map[*file]*roaring.Bitmap // rows of base's segments that are deleted
-	edit   func(*View)               // changes what is not segments; may be nil
+	edit   func(*View)               // changes other parts than segments; may be nil
 }
 
 // discard removes the files of a change that will not be committed.
@@ -107,7 +107,7 @@ func (ix *Index) commit(c *change) (err error) {
 		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, err)
 	}
 	for _, f := range files {
-		if b := c.beside[f]; b != nil { // before anybody sees the view; to others it says nothing that they ask
+		if b := c.beside[f]; b != nil { // before the view is shared; in other views it has no effect
 			f.attachColumns(b)
 			delete(c.beside, f)
 		}

@@ -175,7 +175,7 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 		return false
 	}
 	*failed = failure{}
-	k.wake(ix) // a result may be an input of another lane
+	k.wake(ix) // the result may be an input of another lane
 	return true
 }
 
@@ -258,7 +258,7 @@ func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, th
 	}
 	defer ix.merges.end(m)
 	if ix.Outline().likeness != base.likeness {
-		return true, nil // as if errStale: segments that stay may have got columns beside them that base does not want
+		return true, nil // like errStale: remaining segments may have got files of columns that base does not want
 	}
 	f, err := ix.mergeFiles(ctx, base, lives, nil, nil, throttle)
 	if err != nil {

@@ -105,7 +105,7 @@ func (c *Catalog) Reopen(uid string) *Index {
 // reopenLocked is Reopen for an index that is quarantined. changing is held.
 func (c *Catalog) reopenLocked(uid string) *Index {
 	ix, err := c.openIndex(path.Join(c.dir, directoryName(c.changing.content.indexes[uid])), uid)
-	if err != nil && lasting(err) { // it may have been in quarantine for what is over
+	if err != nil && lasting(err) { // the reason for its quarantine may be over
 		c.open.RLock()
 		d := c.open.damaged[uid]
 		c.open.RUnlock()

@@ -29,7 +29,7 @@ type deal struct {
 		run    int    // documents that each worker gets in this round
 		ended  bool   // all was dealt
 		down   []*worker
-		steady int // goroutines that take documents whoever searches
+		steady int // goroutines that do not stop for searches
 	}
 }
 
@@ -60,7 +60,7 @@ func (d *deal) take(dst []item, worker int) []item {
 	mine.down = false
 	for mine.taken == len(mine.items) && !d.mu.ended {
 		if to := &d.mu.hands[d.mu.next]; !to.down {
-			if to.taken > len(to.items)/2 { // drop what was taken, so that the queue of a slow worker does not grow with the batch
+			if to.taken > len(to.items)/2 { // drop the consumed part, so that the queue of a slow worker does not grow with the batch
 				to.items, to.taken = to.items[:copy(to.items, to.items[to.taken:])], 0
 			}
 			if d.mu.next == 0 || d.mu.run == 0 {

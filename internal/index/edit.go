@@ -68,7 +68,7 @@ func (b *batch) edit(op *EditDocuments) (matched, deleted int, err error) {
 		return 0, 0, fmt.Errorf("cannot edit documents: %w", err)
 	}
 	read := docReader{b: b}
-	defer func() { _ = read.close() }() // what stays goes at the next open
+	defer func() { _ = read.close() }() // leftovers are removed at the next open
 	type change struct {
 		number int
 		to     source

@@ -108,7 +108,7 @@ func (r Entries) Row(dst []float32, row segment.Row) (v segment.DocVectors, dime
 	return v, 0, false
 }
 
-// EntriesOf returns the entries of a segment, whose vectors of an embedder read returns, or nil.
+// EntriesOf returns the entries of a segment. read returns its vectors of an embedder, or nil.
 func (e *ViewEmbedder) EntriesOf(read func(segment.EmbedderID) *segment.Vectors) Entries {
 	var r Entries
 	for _, id := range e.IDs() {
@@ -191,7 +191,7 @@ func (v *View) countEmbeddings() (n [2]int) {
 	return n
 }
 
-// embedderEntry is an embedder in a manifest, beside its configuration, which is in the settings.
+// embedderEntry is an embedder in a manifest, without its configuration, which is in the settings.
 type embedderEntry struct {
 	Name       string
 	ID         segment.EmbedderID

@@ -31,7 +31,7 @@ import (
 type expiring struct {
 	latest atomic.Pointer[derived]
 	mu     sync.Mutex           // held to replace latest
-	known  map[*file]hiddenRows // of the state before, until latest is there
+	known  map[*file]hiddenRows // of the previous state, until latest is set
 }
 
 // inherit takes over what is known about the segments of the previous state.

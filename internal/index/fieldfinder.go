@@ -12,9 +12,9 @@ import (
 // fieldFinder gathers the rows that have some fields. It is a document.Visitor.
 type fieldFinder struct {
 	fields  *settings.Fields
-	rows    map[segment.FieldID]*roaring.Bitmap // nil: no field is looked for
+	rows    map[segment.FieldID]*roaring.Bitmap // nil: fields are not searched
 	was     map[segment.FieldID]*roaring.Bitmap // rows of the input
-	handles map[string]*roaring.Bitmap          // by path; nil: it is not looked for
+	handles map[string]*roaring.Bitmap          // by path; nil: not searched
 	row     segment.Row
 }
 

@@ -35,9 +35,9 @@ type file struct {
 	damage struct { // found since it was opened
 		sync.Mutex
 		named  bool               // by a manifest
-		early  *apierr.Corruption // found before; it concerns only who makes the file
-		places map[string]bool    // told already: file, section and offset
-		failed atomic.Int64       // when damaged columns could not be made again, by the clock of loadedSet; 0: never
+		early  *apierr.Corruption // found before; reported only to the caller that opens the file
+		places map[string]bool    // reported already: file, section and offset
+		failed atomic.Int64       // when rebuilding damaged columns last failed, by the clock of loadedSet; 0: never
 	}
 }
 

@@ -98,7 +98,7 @@ func (c *Catalog) followManifest(number uint64, b []byte) error {
 		return err
 	}
 	c.sweep(dir, m, nil)
-	if uid != "" { // it was quarantined: what is damaged may be gone
+	if uid != "" { // it was quarantined: the damaged part may be gone
 		c.reopenLocked(uid)
 	}
 	return nil

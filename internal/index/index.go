@@ -27,8 +27,8 @@ type Options struct {
 	YieldingThreads    int              // how many of them yield to searches, the last ones; at least one does not
 	SearchCacheBytes   int64            // what all indexes together keep of computed results; 0: DefaultSearchCacheBytes
 	MemoryShort        func() bool      // reports whether the memory of the process nears its end; nil: it never does
-	InspectEvery       time.Duration    // how long after an inspection of all segments the next one begins; 0: there is one, after the start
-	Follow             bool             // the indexes are those of another program: see Catalog.Follow
+	InspectEvery       time.Duration    // time between two inspections of all segments; 0: only one, after the start
+	Follow             bool             // open in follow mode: see Catalog.Follow
 
 	keptLoaded, mostLoaded int // 0: the constants of these names; tests have fewer
 	inlineSettings         int // 0: inlineSettingsBytes
@@ -87,9 +87,9 @@ type Index struct {
 		because    error                // what of it is damaged; nil when that is not why it was closed
 		tombstones map[*file]tombstones // of the current view's segments
 		swept      bool                 // what a crash left in the directory is removed
-		doubted    uint64               // files with lower numbers were there when a manifest could not be written: see rename
+		doubted    uint64               // files with lower numbers existed when a manifest could not be written: see rename
 	}
-	unsure atomic.Bool // the manifest on disk may be another than the current view's; set under committing
+	unsure atomic.Bool // the manifest on disk may differ from the current view's; set under committing
 	// writing is held by Apply.
 	writing struct {
 		sync.Mutex
@@ -101,7 +101,7 @@ type Index struct {
 	nextSegment atomic.Uint64       // numbers of segments, lists of deleted rows and files of columns
 	spools      atomic.Uint64       // made so far
 	holds       atomic.Int64        // on the directory: one for each open segment file, one of the index itself
-	dropped     atomic.Bool         // the directory goes with the last hold
+	dropped     atomic.Bool         // the directory is removed at the last release
 }
 
 // UID returns the name the index goes by now.

@@ -67,7 +67,7 @@ func (c *Catalog) startupScan(ctx context.Context) (left []*Index) {
 		}
 	}
 	lacks := 0
-	var lack error // which is the process's, and told once
+	var lack error // a lack of resources of the process, reported once
 	left = c.scanSome(ctx, closed, func(ix *Index, err error) {
 		if lacking(err) {
 			lacks++
@@ -160,7 +160,7 @@ func (ix *Index) inspect(ctx context.Context, rate *rate) error {
 	defer ix.visit()()
 	v, err := ix.take()
 	if err != nil {
-		return nil // it is told, and quarantined if it is damaged
+		return nil // it is reported, and the index is quarantined if it is damaged
 	}
 	var numbers []uint64
 	for _, f := range v.files {

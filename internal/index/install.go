@@ -20,7 +20,7 @@ func (ix *Index) sweepLocked(v *View, m *manifest) {
 	if m == nil {
 		var err error
 		if m, err = readManifest(ix.options.FS, ix.dir); err != nil {
-			return // it is told by who opens the index
+			return // the next open of the index reports it
 		}
 	}
 	keep := map[string]bool{}
@@ -47,7 +47,7 @@ type installing struct {
 	ix     *Index
 	files  []*file                 // of the next view, in order
 	lives  []segment.Live          // of files
-	opened []*file                 // those of files that the view before does not have
+	opened []*file                 // files that the previous view does not have
 	beside map[*file][]*columnFile // new columns of files of the view before
 	stones map[*file]tombstones
 	kept   *settingsFile // with a reference; nil: the manifest has the settings
@@ -116,7 +116,7 @@ func (ix *Index) install(m *manifest, b []byte) error {
 	}
 	// The disk has the manifest, even if a power failure may undo it: then the change is made again.
 	ix.raiseNumbers(m)
-	for f, list := range in.beside { // before anybody sees the view; to others it says nothing that they ask
+	for f, list := range in.beside { // before the view is shared; in other views it has no effect
 		for _, b := range list {
 			f.attachColumns(b)
 		}

@@ -23,7 +23,7 @@ type likeness struct {
 	analyzer *text.Analyzer
 	inline   []byte                // settings.Encode, as a manifest has them; nil when they are too large for it
 	sum      [sha256.Size]byte     // of the settings
-	table    func() *synonym.Table // of synonyms, in memory, for views whose settings have no file
+	table    func() *synonym.Table // of synonyms, in memory, for views without a file of settings
 	stamp    func() uint64         // query.SynonymStamp
 }
 

@@ -96,7 +96,7 @@ func (ix *Index) load() error {
 		return nil
 	case lasting(err):
 		ix.catalog.suspect(ix, err)
-		return errors.Join(damagedIndex{dir: ix.dir, err: err}.asError(ix.UID()), err) // what users are told, and why
+		return errors.Join(damagedIndex{dir: ix.dir, err: err}.asError(ix.UID()), err) // what users are told, and the cause
 	case !lacking(err) && apierr.From(err).Code == apierr.Internal: // also for this, tasks wait
 		return errors.Join(apierr.New("io_error", "The index `%s` cannot be opened: check its directory, %s. (%v)", ix.UID(), ix.dir, err), err)
 	default:

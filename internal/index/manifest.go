@@ -40,9 +40,9 @@ type manifest struct {
 // segmentEntry is what a manifest says of one segment.
 type segmentEntry struct {
 	Number     uint64
-	Tombstones uint64   `json:",omitempty"` // number of a list of deleted rows; 0: none, as a segment came before it
+	Tombstones uint64   `json:",omitempty"` // number of a list of deleted rows; 0: none
 	Deleted    []byte   `json:",omitempty"` // other deleted rows, a roaring bitmap in its portable form
-	Columns    []uint64 `json:",omitempty"` // numbers of files of columns beside it
+	Columns    []uint64 `json:",omitempty"` // numbers of its files of columns
 }
 
 // result is an OpResult of the last batch, stored so that a batch interrupted after its commit finishes with its right counts.

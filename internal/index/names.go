@@ -25,7 +25,7 @@ const (
 	basePrefix   = catalogName + "-"
 	manifestName = "MANIFEST"
 	editName     = "edit.tmp"     // documents that an edit function changed
-	spoolName    = "spool-%d.tmp" // what is too large for memory while it is written
+	spoolName    = "spool-%d.tmp" // data too large for memory, while a file is written
 	segSuffix    = ".seg"
 	delSuffix    = ".del"
 	colSuffix    = ".col"

@@ -17,10 +17,10 @@ type AddDocuments struct {
 	Payload      string // path in the FS
 	Sum          uint64 // xxhash64 of the payload; 0: not known
 	Documents    int
-	Merge        bool // lay fields over those of a stored document, else replace it
+	Merge        bool // merge fields into a stored document instead of replacing it
 	SkipCreation bool
 	PrimaryKey   string // of the request, or ""
-	Unfit        bool   // given vectors that do not fit their embedder are kept, as those of a document of another svc, else refused
+	Unfit        bool   // keep given vectors that do not fit their embedder, as in documents of another svc, instead of refusing them
 
 	Owned func(id []byte) bool // the documents of the payload that are kept, by their external ids; nil: all
 }
@@ -52,7 +52,7 @@ type PatchDocuments struct {
 	Payload    string // as in AddDocuments
 	Sum        uint64
 	Operations int
-	Atomic     bool // of one failed operation all fail
+	Atomic     bool // one failed operation makes all fail
 	IfMissing  document.IfMissing
 	Contains   bool // the experimental feature containsFilter
 

@@ -67,7 +67,7 @@ type patcher struct {
 	read     docReader
 	apply    document.Patcher
 	parsed   document.Operation
-	doc      []byte // the document at hand
+	doc      []byte // the current document
 	matchers map[string]*filter.Matcher
 	fields   *settings.Fields // that filters know
 	out      *editFile
@@ -80,7 +80,7 @@ const maxMatchers = 1000
 // and written once.
 func (b *batch) patch(op *PatchDocuments) (*PatchResult, error) {
 	p := &patcher{b: b, op: op, key: b.primaryKey, read: docReader{b: b}, lines: payloadReader{fs: b.ix.options.FS}, matchers: map[string]*filter.Matcher{}, fields: b.base.Fields}
-	defer func() { _ = p.read.close() }() // what stays goes at the next open
+	defer func() { _ = p.read.close() }() // leftovers are removed at the next open
 	defer p.lines.close()
 	ops, err := p.list()
 	if err != nil {

@@ -285,7 +285,7 @@ type recaster struct {
 	live    segment.Live
 	rows    roaring.IntPeekable // of the input that are live
 	read    docReader
-	columns *columnCollector // its columns are nil if there are none to fill
+	columns *columnCollector // without columns if there are none to fill
 	with    *roaring.Bitmap  // rows of the input that have one of these
 	found   *fieldFinder
 	share   int64 // of the memory for columns, in bytes
@@ -312,7 +312,7 @@ func (b *batch) newRecaster(r *recasting, live segment.Live, next *View, share i
 	return k, nil
 }
 
-func (k *recaster) close() { _ = k.read.close() } // what stays goes at the next open
+func (k *recaster) close() { _ = k.read.close() } // leftovers are removed at the next open
 
 // document returns the new document of a row of the output, valid until the next call; nil if it is as stored. Rows come in order. If the
 // columns need more than their share of the memory, it returns errTooLarge.

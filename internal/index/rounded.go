@@ -50,7 +50,7 @@ func (ix *Index) exactColumns(ctx context.Context, v *View, lives []segment.Live
 	k := &columnCollector{ctx: ctx, fields: v.Fields}
 	k.begin(rows, wanted)
 	read := docReader{b: &batch{ix: ix}}
-	defer func() { _ = read.close() }() // what stays goes at the next open
+	defer func() { _ = read.close() }() // leftovers are removed at the next open
 	for row := range rows {
 		if row%chunkDocuments == 0 {
 			if err := throttle(ctx, 0); err != nil {

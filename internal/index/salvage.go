@@ -27,7 +27,7 @@ import (
 // Salvaged is the readable part of an index.
 type Salvaged struct {
 	UID      string
-	View     *View // of what can be opened; its segments are those of Segments. Never released
+	View     *View // of the readable part; its segments are those of Segments. Never released
 	Segments []*segment.Salvaged
 	Lost     []*apierr.Corruption // what many documents suffer from
 	Mended   []*apierr.Corruption // where one wrong bit of the manifest was turned back
@@ -220,7 +220,7 @@ func (s *Salvaged) lose(damage *apierr.Corruption) { s.Lost = append(s.Lost, dam
 func (s *Salvaged) dropOlder() {
 	for i, l := range s.View.Segments {
 		for row := range segment.Row(l.Rows()) {
-			_ = mapped.Guard(func() error { // what cannot be read is not in anybody's way
+			_ = mapped.Guard(func() error { // unreadable files do no harm
 				id := l.ExternalID(row)
 				for _, later := range s.View.Segments[i+1:] {
 					if _, found := later.Lookup(id); found {

@@ -33,7 +33,7 @@ const (
 func (w *writer) sample(states []int32) error {
 	s := &sampler{w: w}
 	read := docReader{b: w.b}
-	defer func() { _ = read.close() }() // what stays goes at the next open
+	defer func() { _ = read.close() }() // leftovers are removed at the next open
 	docs, err := w.samples(len(states), func(i int) ([]byte, error) {
 		state := int(states[i])
 		doc, err := read.document(w.b.states.at(state))

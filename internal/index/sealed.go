@@ -20,7 +20,7 @@ import (
 //	32      n      content: JSON; of deleted rows a roaring bitmap in its portable form
 type seal struct {
 	magic   string // 8 bytes
-	version uint32 // that is written, but for wrapAs
+	version uint32 // the version written, except by wrapAs
 	oldest  uint32 // that is read
 }
 

@@ -169,7 +169,7 @@ func (ix *Index) inspectSettings(v *View) {
 	}
 	v.kept.damaged(damage)
 	if ix.catalog.follows.Load() {
-		return // searches have what it says in memory, and the next change of the settings brings another one
+		return // searches use the table in memory, and the next change of the settings writes another one
 	}
 	if err := ix.commit(&change{base: v}); err != nil {
 		ix.options.Logger.Error("cannot rewrite a damaged file of settings; the next change of the index retries", "index", v.UID, "error", err)
@@ -179,7 +179,7 @@ func (ix *Index) inspectSettings(v *View) {
 // writeSettings writes a file of settings and opens it.
 func (ix *Index) writeSettings(like *likeness, t *synonym.Table) (*settingsFile, error) {
 	number := ix.nextSegment.Add(1) - 1
-	if number == 0 { // in a manifest it stands for no file
+	if number == 0 { // in a manifest 0 means no file
 		number = ix.nextSegment.Add(1) - 1
 	}
 	name := path.Join(ix.dir, settingsName(number))

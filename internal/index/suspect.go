@@ -84,7 +84,7 @@ func (c *Catalog) quarantineOpen(ix *Index, damage error) bool {
 		switch {
 		case errors.Is(now, errColumns) && lasting(damage) && !isColumns(fileOf(damage)): // of what they are to be made
 		case now == nil || !lasting(now) || errors.Is(now, errColumns):
-			return true // it was mended, or nobody knows whether it is damaged, or it is not
+			return true // repaired, or not known to be damaged
 		default:
 			damage = now
 		}
@@ -113,7 +113,7 @@ func (c *Catalog) Damages() (quarantined []string, segments map[string]int) {
 		return nil, nil
 	}
 	segments = make(map[string]int)
-	for _, ix := range c.loaded.byUse() { // what is damaged is not evicted
+	for _, ix := range c.loaded.byUse() { // damaged indexes are not evicted
 		n := 0
 		for _, f := range ix.current.Load().files {
 			if f.isDamaged() {

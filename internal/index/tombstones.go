@@ -15,7 +15,7 @@ import (
 type tombstones struct {
 	all   *roaring.Bitmap // as the view has them
 	file  uint64          // number of the file that has some of them; 0: none has
-	saved *roaring.Bitmap // what it has
+	saved *roaring.Bitmap // the rows in the file
 	since []byte          // the others, a roaring bitmap in its portable form; nil: none
 }
 

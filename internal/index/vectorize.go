@@ -63,9 +63,9 @@ type part struct {
 type fold struct {
 	has  bool               // there is an entry
 	v    segment.DocVectors // what there is
-	dims int                // of v; 0 where there is none
+	dims int                // of v; 0: none
 	made bool               // new vectors are to be made
-	text int                // the version whose text they are to be made of, or v belongs to; −1: the stored document
+	text int                // the version whose text they are generated from, or that v belongs to; −1: the stored document
 	was  []embed.Input      // what v was made of, if that was asked
 	is   []embed.Input      // what the new vectors are made of, if that was asked
 }

@@ -28,7 +28,7 @@ type View struct {
 
 	kept    *settingsFile   // of Settings; nil: the manifest has them
 	files   []*file         // of Segments
-	beside  [][]*columnFile // beside each of files: what the manifest names
+	beside  [][]*columnFile // by file: its files of columns, as the manifest names them
 	evicted bool            // the segments are not open; see evict.go
 	resting atomic.Int64    // bytes of the directory of an evicted index; 0: not known
 

@@ -10,7 +10,7 @@ import (
 // state of each. The goroutines of the request share it.
 type Views struct {
 	catalog *Catalog
-	stored  bool // expired documents are there
+	stored  bool // include expired documents
 
 	mu   sync.Mutex
 	held map[string]*View // nil: there is no such index, or it cannot be opened

@@ -33,7 +33,7 @@ type wordComparer struct {
 	side    int       // 0: the stored version
 	texts   [2][]byte // what words and dotted keys are made of
 	values  [2][]byte // what columns are made of
-	present [2][]int  // fields of the member at hand
+	present [2][]int  // fields of the current member
 	columns []segment.FieldID
 	lacked  []segment.FieldID // fields that one version has in a member, and the other one does not
 }

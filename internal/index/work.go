@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // Work is what the indexes of a catalog have done since the start.
 type Work struct {
-	Documents   int64 // written to segments by batches, those of rebuilt segments among them
+	Documents   int64 // written to segments by batches, including those of rebuilt segments
 	Merges      int64
 	MergedBytes int64 // of the segments that merges made
 }

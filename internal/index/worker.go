@@ -44,7 +44,7 @@ type worker struct {
 
 	used text.Pipelines // by the texts in the builder
 
-	flushed int // segments written, but for what merges made of them
+	flushed int // segments written, not counting merges of them
 }
 
 // fieldState is what a worker knows about a field, and its state within the current document.
@@ -76,7 +76,7 @@ func newWorker(w *writer, number int) *worker {
 
 // close gives back what the worker holds.
 func (k *worker) close() {
-	_ = k.read.close() // what stays goes at the next open
+	_ = k.read.close() // leftovers are removed at the next open
 	if k.vectors != nil {
 		k.vectors.close()
 	}

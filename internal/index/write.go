@@ -27,7 +27,7 @@ type writer struct {
 	analyzer   *text.Analyzer
 	builder    segment.BuilderOptions
 	share      int64 // of the memory, a worker, in bytes
-	laterShare int64 // the same of one that has written earlySegments, if it is more
+	laterShare int64 // the same after earlySegments segments, if it is more
 	chunk      int   // documents that a worker takes at once
 	progress   func(documents int)
 	pace       *pace.Worker // nil: the batch does not yield to searches
@@ -289,7 +289,7 @@ func (b *batch) shareOf(threads int, most int64) int64 {
 	if b.background {
 		memory /= 4
 	}
-	if steady := b.ix.options.steadyThreads(); threads > steady { // the others do not add as much memory: segments get smaller
+	if steady := b.ix.options.steadyThreads(); threads > steady { // other threads do not add as much memory: segments get smaller
 		most = most * 3 * int64(steady) / (2 * int64(threads))
 	}
 	least := min(memory/2/int64(threads), most) / 4
@@ -321,7 +321,7 @@ func (b *batch) checkPlaces() (again bool, err error) {
 		fields = append(fields, shapes)
 	}
 	read := docReader{b: b}
-	defer func() { _ = read.close() }() // what stays goes at the next open
+	defer func() { _ = read.close() }() // leftovers are removed at the next open
 	for i, f := range b.base.files {
 		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))
 		rows := roaring.New()

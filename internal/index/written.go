@@ -22,7 +22,7 @@ type written struct {
 
 	merging sync.RWMutex // held by merges, for reading
 	begun   atomic.Bool  // there was a merge
-	scarce  atomic.Bool  // the room for merges, which only spare searches time: there are no more
+	scarce  atomic.Bool  // there was no room for merges, which only save search time: make no more
 }
 
 // add hands over segments that a worker has written; several workers call it.
@@ -80,7 +80,7 @@ func (s *written) discard() {
 // merge does the merges that are due, at a pace.
 func (w *writer) merge(p *pace.Worker) error {
 	if len(w.b.plans) > 0 {
-		return nil // a merge links vectors into a graph anew, which is dearer than what searches gain
+		return nil // a merge links the vectors into a new graph, which costs more than searches gain
 	}
 	for {
 		if again, err := w.mergeDue(p); !again {

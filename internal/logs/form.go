@@ -27,7 +27,7 @@ type record struct {
 	level   slog.Level
 	message string
 	*origin
-	span   slog.Attr // its key is "" when there is none
+	span   slog.Attr // its key is "" if there is none
 	fields []slog.Attr
 }
 

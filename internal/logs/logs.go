@@ -34,7 +34,7 @@ type Log struct {
 type state struct {
 	console  Filter
 	listener *Listener
-	lowest   slog.Level // from which on somebody may want a record
+	lowest   slog.Level // lowest level of any output
 }
 
 // New returns a log whose console gets what f passes, as lines for people or as JSON.
@@ -92,7 +92,7 @@ func (l *Log) writeLater() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wrote = time.Now()
-	_ = l.write() // nobody is left to tell
+	_ = l.write() // there is nowhere left to report an error
 }
 
 // write writes the buffer. l.mu is held.
@@ -187,7 +187,7 @@ func (n *Listener) Stop() {
 func (n *Listener) hear(r *record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.lines) == cap(n.lines) { // nobody but us sends: there is room, or there is none
+	if len(n.lines) == cap(n.lines) { // this is the only sender: there is room, or not
 		return
 	}
 	n.lines <- n.form.append(nil, r)

@@ -142,7 +142,7 @@ func (r *record) busy() (took time.Duration, ok bool) {
 
 // residentBytes returns the resident memory of the process, or 0 if the system does not report it.
 func residentBytes() uint64 {
-	b, err := os.ReadFile("/proc/self/statm") // Linux: pages of all memory, then of what is resident
+	b, err := os.ReadFile("/proc/self/statm") // Linux: pages of virtual memory, then resident pages
 	if err != nil {
 		return 0
 	}

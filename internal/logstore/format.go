@@ -155,7 +155,7 @@ type content struct {
 	header
 	sum    uint64 // of the header
 	frames []frame
-	torn   bool // something that is no whole frame follows the last one
+	torn   bool // the last complete frame is followed by an incomplete one
 }
 
 // scan reads a file of size bytes. If an incomplete frame is not followed by a complete one, it is an append that a crash cut short,

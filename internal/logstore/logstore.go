@@ -135,7 +135,7 @@ func (l *Log) load() error {
 		}
 		l.files, later, numbers = append(l.files, f), f, numbers[:len(numbers)-1]
 		l.next = max(l.next, number+1)
-		if f.before == noFile { // the log began anew: all before it is gone
+		if f.before == noFile { // the log started again: everything before is dropped
 			l.unused = append(l.unused, numbers...)
 			break
 		}

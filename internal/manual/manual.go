@@ -188,7 +188,7 @@ const htmlType = "text/html; charset=utf-8"
 func parse(file string, source []byte, paths map[string]string) (*document, error) {
 	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithAttribute()))
 	tree := markdown.Parser().Parse(text.NewReader(source))
-	var lost []*ast.Link // to what is no document
+	var lost []*ast.Link // links to documents that do not exist
 	err := ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil

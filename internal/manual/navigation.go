@@ -13,7 +13,7 @@ import (
 type group struct {
 	title string
 	files []string
-	inner bool // written for those who change svc: found last
+	inner bool // for developers of svc: ranked last in searches
 }
 
 // groups is the navigation of all pages. The decisions are reached from their list.

@@ -35,7 +35,7 @@ type section struct {
 	text    string
 	page    string
 	share   float64 // what its score is multiplied by
-	bonus   float64 // added to 1 for a title of which all words are meant, before the score is multiplied by it
+	bonus   float64 // added to 1 for a title with all words of the query, before the score is multiplied by it
 }
 
 // posting says how much a word counts in a section.

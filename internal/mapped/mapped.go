@@ -35,7 +35,7 @@ type File struct {
 	name   string
 	data   []byte
 	m      mmap.MMap // nil when data is not a mapping
-	own    bool      // what is written to data is in no file
+	own    bool      // writes to data do not reach a file
 	closed atomic.Bool
 	fault  atomic.Pointer[func(*apierr.Corruption)]
 

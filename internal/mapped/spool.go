@@ -14,7 +14,7 @@ type Spool struct {
 	name string
 	file vfs.File
 	size int64
-	read *File // of what was written before; nil when nothing was read yet
+	read *File // of what was written before; nil: nothing was read yet
 }
 
 // NewSpool makes the file called name.

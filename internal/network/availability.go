@@ -36,7 +36,7 @@ type availability struct {
 
 	mu      sync.Mutex
 	outages map[string]*outage   // of the remotes that failed
-	told    map[string]time.Time // when the log was last told of a failure, by remote
+	told    map[string]time.Time // when a failure was last logged, by remote
 }
 
 // tellPause is the least time between two log lines about failures of the same remote.
@@ -65,7 +65,7 @@ type outage struct {
 // probe asks a remote that failed whether it is back.
 type probe struct {
 	began time.Time
-	done  chan struct{} // closed when the rest is there
+	done  chan struct{} // closed when the other fields are set
 	ended time.Time
 	alive bool
 }

@@ -14,7 +14,7 @@ type ChangeState struct {
 	Phase     phase `json:"phase"`
 	Committed bool  `json:"committed"`
 	Canceled  bool  `json:"canceled"`
-	Behind    bool  `json:"behind"` // who asks lacks writes that this instance, the leader, has for it
+	Behind    bool  `json:"behind"` // the asking instance lacks writes that this one, the leader, has for it
 	// SetBack says that the instance was restored from a snapshot and does not know the change. It may still learn of it, unless the
 	// change is committed: then it knew it before the restore.
 	SetBack bool `json:"setBack,omitempty"`

@@ -45,7 +45,7 @@ type request struct {
 	headers     map[string]string
 	contentType string // "": there is no body
 	body        []byte
-	stream      func() (io.ReadCloser, error) // instead of body, sent compressed; nil: there is none
+	stream      func() (io.ReadCloser, error) // sent compressed instead of body; nil: none
 	into        io.Writer                     // gets what a remote answers that accepts the request; nil: it is in the reply
 }
 

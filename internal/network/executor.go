@@ -128,7 +128,7 @@ func (r *changing) run() error {
 		}
 	}
 	err := r.await(func(p phase) bool { return p >= switched }, false)
-	forgotten := errors.Is(err, errForgotten) // then nobody knows whether others have what would be deleted here
+	forgotten := errors.Is(err, errForgotten) // it is unknown whether others have what would be deleted here
 	if forgotten {
 		err = nil
 	} else if err == nil {
@@ -136,7 +136,7 @@ func (r *changing) run() error {
 		err = r.deleteOthers(r.network.keeps(r.network.SelfName()))
 	}
 	if err != nil && !task.IsCanceled(r.ctx) {
-		return err // goes on at the next start
+		return err // continues at the next start
 	}
 	r.n.exports.drop()
 	e := r.n.update(func(s *stored) {

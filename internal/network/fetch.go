@@ -26,8 +26,8 @@ import (
 type source struct {
 	name   string
 	remote *Remote
-	shards []string // nil: whatever it has
-	others []string // who has the same, if it does not answer
+	shards []string // nil: all documents
+	others []string // other instances with the same documents
 	leaves bool     // it is being removed
 	fills  bool     // its documents replace none
 }
@@ -247,7 +247,7 @@ func (r *changing) fetchIndex(name string, remote *Remote, s *source, from *tran
 		n += b.documents
 		r.progress(3, index.Step{Name: "document", Finished: n, Total: n})
 		if name != s.name {
-			continue // numbers are those of another instance
+			continue // document numbers are local to an instance
 		}
 		if err := r.noteCursor(key, b.last); err != nil {
 			return err

@@ -79,7 +79,7 @@ func (n *Node) aloneWith(now *Network, remote string) string {
 // goingOn is the network in which a remote that is the only owner of a shard continues.
 type goingOn struct {
 	shown uuid.UUID // its version here
-	told  uuid.UUID // its version there: that of what the remote is told next
+	told  uuid.UUID // its version there: that of the next request to the remote
 }
 
 // lose records that a remote was restored from a snapshot, so that it gets a copy of what it owns from other owners. If there are
@@ -128,7 +128,7 @@ func (n *Node) lose(remote string) (alone *goingOn, err error) {
 				return nil, fmt.Errorf("the request of task %d has no version of the network: %w", e.UID, err)
 			}
 		}
-		if n.alone[remote] != now.Version { // it asks again until it goes on
+		if n.alone[remote] != now.Version { // it asks repeatedly until it continues
 			n.alone[remote] = now.Version
 			n.o.Logger.Error("a remote was restored from a snapshot and is the only owner of a shard: later writes to it are lost", "remote", remote, "shard", shard)
 		}

@@ -7,8 +7,8 @@ type Message struct {
 	Method string
 	Path   string // with its query string
 	Search bool   // its key is the searchApiKey of a remote, not the writeApiKey
-	Quick  bool   // whoever reads waits for it: it changes nothing, may be sent again, and its errors do not say where the remote is
-	Most   int    // bytes of the answer that are read. What it becomes here may take a hundred times as much, unless that is charged
+	Quick  bool   // a caller waits for the response: the request changes nothing, may be repeated, and its errors do not contain the address of the remote
+	Most   int    // most bytes of a response. Decoded it may take a hundred times as much memory, unless that is charged
 }
 
 // key returns the key of a remote that a message is sent with, or nil if there is none.

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	FS      vfs.FS
 	File    string // a sealed JSON file
-	Work    string // a directory for what is being fetched; nothing in it outlives a task
+	Work    string // a directory for downloads; its content does not outlive a task
 	Catalog *index.Catalog
 	Logger  *slog.Logger // nil: none
 
@@ -39,12 +39,12 @@ type Options struct {
 // Node is this instance's part in its network.
 type Node struct {
 	o       Options
-	process uuid.UUID                  // made anew by each
+	process uuid.UUID                  // a new one in each process
 	queue   atomic.Pointer[task.Queue] // set by Start, or by a task that runs before it
 
 	patching sync.Mutex   // held by a change of a network with a leader while remotes are asked
 	ordering sync.RWMutex // held by a write that others get until it is stored, and alone by a change of the network
-	mu       sync.Mutex   // held by who changes what is stored
+	mu       sync.Mutex   // held while the stored state changes
 	stored   *stored
 	view     atomic.Pointer[view]
 
@@ -55,8 +55,8 @@ type Node struct {
 	lagging      atomic.Bool          // this instance lacks writes that the leader has
 	follows      atomic.Bool          // see Follow
 	unfollow     func()               // ends what Follow began; nil: nothing
-	reuniting    string               // why the last attempt to go on after a snapshot failed; of watch alone
-	alone        map[string]uuid.UUID // by remote: the network in which it was told that it goes on alone; guarded by patching
+	reuniting    string               // why the last attempt to continue after a snapshot failed; only for watch
+	alone        map[string]uuid.UUID // by remote: the network in which it was told to continue alone; guarded by patching
 	exports      exports
 
 	ctx  context.Context // ends with Close

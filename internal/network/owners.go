@@ -79,7 +79,7 @@ func (s *asking[A]) owners(ctx context.Context, p portion, failed []failure[A]) 
 		return errors()
 	}
 	var others []portion
-	alone := false // with some of what it was asked for
+	alone := false // the only owner of some of the things
 	for _, thing := range p.things {
 		name := s.node.another(s.now, s.shard(thing), tried, false)
 		if name == "" {

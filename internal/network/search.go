@@ -38,7 +38,7 @@ func (b Beside) begin(ctx context.Context, bytes int) (reading *search.Reading, 
 // RemoteQuery is a query of a search.
 type RemoteQuery struct {
 	Body  []byte // an object
-	Shard string // whose documents are wanted, which other owners have, too; "": those of the remote
+	Shard string // the shard to search, which other owners have, too; "": all documents of the remote
 }
 
 // sharded reports whether the remote is asked because it owns shards, and not because the search names it.
@@ -174,7 +174,7 @@ func parseAnswer(asked *RemoteSearch, got *reply, reading *search.Reading) (*sea
 type Part struct {
 	Remote string // "" for this instance, where it has no name
 	Local  bool
-	Shard  string // what is searched there; "": all
+	Shard  string // the shard to search; "": all
 }
 
 // Parts splits a search. Without a leader, each instance is a part, in the order of names. With a leader, each shard is a part and

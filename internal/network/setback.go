@@ -30,7 +30,7 @@ func SetBack(fsys vfs.FS, file string) error {
 		return err
 	}
 	s.Restored = true
-	if c := s.Change; c != nil { // by which it may have got what it lacks now
+	if c := s.Change; c != nil { // after which it may have received what it lacks now
 		c.Rebuilt = slices.DeleteFunc(c.Rebuilt, func(name string) bool { return name == s.Network.SelfName() })
 	}
 	return s.write(fsys, file)
@@ -68,7 +68,7 @@ func (n *Node) reunite() {
 		said = err.Error()
 	}
 	if said == n.reuniting {
-		return // it was told before
+		return // already told
 	}
 	n.reuniting = said
 	if err != nil {
@@ -81,7 +81,7 @@ func (n *Node) reunite() {
 // caughtUp is what a leader that was set back to a snapshot finds at the others.
 type caughtUp struct {
 	now      *Network       // as they know it by now, with the self of the leader
-	previous *Network       // who has which documents
+	previous *Network       // says which instance has which documents
 	ages     map[string]int // not nil; see announced
 }
 
@@ -133,7 +133,7 @@ func (n *Node) caughtUp(ctx context.Context, own *Network, p *Patch) (*caughtUp,
 	if err != nil {
 		return nil, err
 	}
-	if c.now, c.previous = last, last; !agreed { // nothing tells who has which documents: each is asked for all that it has
+	if c.now, c.previous = last, last; !agreed { // it is unknown which instance has which documents: ask each for everything
 		c.previous = &Network{Version: last.Version, Remotes: last.Remotes, Shards: map[string]*Shard{}}
 	}
 	told, _ := n.queue.Load().Positions()

@@ -58,7 +58,7 @@ type change struct {
 	Task     uint32   `json:"task"`
 	Phase    phase    `json:"phase"`
 	Before   *Network `json:"before"`   // of this instance, in force again when the change is canceled
-	Previous *Network `json:"previous"` // of the network as a whole: who has which documents
+	Previous *Network `json:"previous"` // of the whole network: says which instance has which documents
 	// Rebuilt are remotes that start empty and get all writes since the change was announced. Remotes that were lost again since, or
 	// restored from a snapshot of the time of the change, are left out.
 	Rebuilt []string `json:"rebuilt,omitempty"`
@@ -66,9 +66,9 @@ type change struct {
 	Commit bool `json:"commit,omitempty"`
 	// Cancel says that the change is to be canceled, if the leader has not committed.
 	Cancel  bool              `json:"cancel,omitempty"`
-	Cleared bool              `json:"cleared,omitempty"` // what this instance did not own before is gone: see clear
+	Cleared bool              `json:"cleared,omitempty"` // documents that this instance did not own before are deleted: see clear
 	Cursors map[string]uint32 `json:"cursors,omitempty"` // by source and index: the last document that is stored
-	Fetched []string          `json:"fetched,omitempty"` // sources of which everything is stored
+	Fetched []string          `json:"fetched,omitempty"` // sources that are completely stored
 }
 
 // announced is the state of the task of a change: all that an instance needs to know of it.

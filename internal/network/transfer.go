@@ -27,9 +27,9 @@ const pageBytes = 8 << 20
 // Transfer asks for documents of an index, in ascending order of their numbers there, or for the list of indexes.
 type Transfer struct {
 	Version uuid.UUID `json:"version"`
-	Remote  string    `json:"remote"` // who asks: it gets what it is to own
+	Remote  string    `json:"remote"` // the asking instance, which gets what it will own
 	Index   string    `json:"index"`  // "": the list
-	Shards  []string  `json:"shards"` // of the network before, whose documents are wanted; nil: of whatever is there
+	Shards  []string  `json:"shards"` // shards of the previous network; nil: all documents
 	After   *uint32   `json:"after"`  // the number of the last document that it has; nil: none
 }
 
@@ -43,14 +43,14 @@ type transferredIndex struct {
 // Page is an answer: documents one a line, with their vectors.
 type Page struct {
 	Body []byte  // NDJSON, gzipped; of the list of indexes: JSON
-	Last *uint32 // number of the last document; nil: there is none
+	Last *uint32 // number of the last document; nil: none
 	More bool
 }
 
 // exports are the exports in progress. Each keeps what it sends next, so that owners of documents are computed once.
 type exports struct {
 	mu  sync.Mutex
-	all map[string]*export // by who asks and for what
+	all map[string]*export // by asking instance and request
 }
 
 // export is one export in progress. mu is held while a page of it is made.

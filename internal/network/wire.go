@@ -23,7 +23,7 @@ type wires struct {
 
 	mu     sync.Mutex
 	idle   map[string][]*wire // by scheme and host; those used last are last
-	sweeps *time.Timer        // closes what is not used; nil: nothing is idle
+	sweeps *time.Timer        // closes idle connections; nil: nothing is idle
 	closed bool
 }
 
@@ -31,7 +31,7 @@ type wires struct {
 type wire struct {
 	net.Conn
 	to    string
-	left  io.LimitedReader // of Conn: a head of an answer is bounded, its body by who reads it
+	left  io.LimitedReader // of Conn: limits the head of a response; the reader of the body limits the rest
 	in    *bufio.Reader
 	out   *bufio.Writer
 	since time.Time // it is idle

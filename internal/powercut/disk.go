@@ -11,7 +11,7 @@ import (
 // Disk is a tree of files as the events of a log leave it, with what of it is durable.
 type Disk struct {
 	nodes []*node // by number; 0 is the root
-	stale []byte  // bytes that were written once, of which unwritten blocks may be full
+	stale []byte  // old bytes, of which unwritten blocks may be full
 }
 
 type node struct {
@@ -143,7 +143,7 @@ func (d *Disk) Leave(name, dir string, r *rand.Rand) error {
 type cut struct {
 	d      *Disk
 	r      *rand.Rand
-	kept   float64 // of what is not durable
+	kept   float64 // of unsynced changes
 	sector int     // bytes that are written whole or not at all
 }
 

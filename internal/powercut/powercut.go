@@ -35,7 +35,7 @@ const (
 // Event is one thing that happened, after it happened.
 type Event struct {
 	Kind   Kind
-	Tree   int // of which of the directories that are recorded in one log; not of Mark
+	Tree   int // which of the directories recorded in one log; not set for Mark
 	Node   int // the file or directory, by a number of its own
 	Dir    int // the directory of Name; ToDir that of To
 	ToDir  int

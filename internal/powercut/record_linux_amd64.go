@@ -25,7 +25,7 @@ type Recorder struct {
 	mem  *os.File // of the process
 
 	threads map[int]*call
-	paths   map[string]int  // of files and directories below root, that are there now; "" is root itself
+	paths   map[string]int  // of existing files and directories below root; "" is root itself
 	nodes   int             // given out
 	files   map[int]*opened // by descriptor
 	sizes   map[int]int64   // of files, by node, for appending
@@ -87,7 +87,7 @@ func Run(cmd *exec.Cmd, o Options, started func(*os.Process)) error {
 	}
 	go started(cmd.Process)
 	err = r.follow()
-	_ = cmd.Wait() // it was waited for: this only releases what is connected to it
+	_ = cmd.Wait() // already waited for: this only releases the connected output
 	return err
 }
 
@@ -401,7 +401,7 @@ func (r *Recorder) path(dir int, at uint64) (name string, ok bool, err error) {
 		}
 		link, err := os.Readlink(fmt.Sprintf("/proc/%d/%s", r.pid, base))
 		if err != nil {
-			return "", false, nil // closed since: nothing below root is opened relative to what is gone
+			return "", false, nil // closed since: nothing below root is opened relative to a removed directory
 		}
 		full = filepath.Join(link, full)
 	}

@@ -33,7 +33,7 @@ type Follower struct {
 	end     group.Position // of the last entries that were returned: the next object begins behind it
 	asked   time.Time      // when entries were listed last
 	pause   time.Duration  // until they are listed again
-	stuck   time.Time      // since when there have been later entries or images, but not the next entry; zero: there is none
+	stuck   time.Time      // since when there have been later entries or images, but not the next entry; zero: not so
 	renewed time.Time      // when images were listed last
 	early   bool           // the next list has entries from further before
 	sought  time.Time      // when they were listed last from further before, which took seeking
@@ -85,7 +85,7 @@ func (f *Follower) opened(ctx context.Context) (*Archive, error) {
 			return nil, &group.RefusedError{Code: "publication", Message: err.Error()}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, errors.New(err.Error()) // no file is gone
+			return nil, errors.New(err.Error()) // hide fs.ErrNotExist: the file is not gone
 		}
 		if err != nil {
 			return nil, err
@@ -222,7 +222,7 @@ func (f *Follower) list(ctx context.Context, a *Archive, next group.Position, be
 	took := f.asked.Sub(start)
 	if f.early && before > 0 {
 		f.early, f.sought, f.seeking = false, f.asked, took
-		return nil // the pause is that of the usual lists
+		return nil // wait as long as between lists
 	}
 	f.pause = max(f.o.Interval, followShare*took)
 	return nil

@@ -104,7 +104,7 @@ func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.I
 	if err := p.send(ctx, append(files, relied...), &p.imageFiles); err != nil {
 		return err
 	}
-	if err := p.claim(ctx, st.Run); err != nil { // another leader may have gone on meanwhile
+	if err := p.claim(ctx, st.Run); err != nil { // another leader may have continued meanwhile
 		return err
 	}
 	if err := p.create(ctx, imageName(st.Run, st.Whole, started), st.Encode()); err != nil {

@@ -23,7 +23,7 @@ type objects struct {
 	turn   int
 	since  map[string]bool   // those whose upload began after the image was started
 	relied map[string]upload // those that entries needed and that were known, but not in since
-	before map[string]bool   // what was known when the image had been taken; nil: it is not taken yet
+	before map[string]bool   // known objects when the image had been taken; nil: no image yet
 }
 
 func newObjects() *objects {

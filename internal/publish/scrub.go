@@ -89,7 +89,7 @@ func (s *scrubber) wake(ctx context.Context) (again bool, err error) {
 // image looks at the list of objects after an image. It reports whether another one is to be made.
 func (s *scrubber) image(ctx context.Context, st *group.Image) (again bool, err error) {
 	s.files, s.bytes, s.read, s.begin, s.from, s.lost = s.files[:0], 0, 0, st.Run, st.Run, 0
-	s.pending = false // what was forgotten was sent with the image
+	s.pending = false // the image uploads what was forgotten
 	listed := map[string]int64{}
 	for i := range st.Files {
 		f := &st.Files[i].File
@@ -97,7 +97,7 @@ func (s *scrubber) image(ctx context.Context, st *group.Image) (again bool, err 
 		s.files = append(s.files, *f)
 		s.bytes += f.Size
 	}
-	s.left = max(s.left, -float64(s.bytes)) // a large file that was read may be gone
+	s.left = max(s.left, -float64(s.bytes)) // a large file may have been deleted after it was read
 	slices.SortFunc(s.files, func(a, b group.File) int { return cmp.Compare(fileName(a), fileName(b)) })
 	err = s.p.retry(ctx, func() error {
 		return s.p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {

@@ -32,7 +32,7 @@ type Verified struct {
 
 // VerifyOptions select what Verify reads, and receive its findings.
 type VerifyOptions struct {
-	Target *Target // what is needed to restore it; nil: all that the archive has
+	Target *Target // check only what is needed to restore it; nil: the whole archive
 	// Damaged is called for each damaged object, by one goroutine at a time.
 	Damaged func(Damage)
 }

@@ -21,7 +21,7 @@ type derivation struct {
 	infix         FieldSet                // where words that contain the word count; nil: nowhere
 	automata      [maxLimit][2]*automaton // by limit; of the word as a whole, and as a prefix
 	lookups       []*lookup               // by segment
-	runs          [runKinds]wordRun       // of the segment at hand
+	runs          [runKinds]wordRun       // of the current segment
 }
 
 // keep gives f some of the runs, without empty ones.
@@ -122,8 +122,8 @@ func (s *pattern) lookupKind() resultcache.Kind[*lookup] {
 }
 
 const (
-	writtenBudget = 0xff // stands in keys for a word that is looked for as it is written
-	insideBudget  = 0x40 // is added in keys for a word that is looked for inside others
+	writtenBudget = 0xff // in keys, marks a word that matches only as written
+	insideBudget  = 0x40 // in keys, added for a word that also matches inside other words
 )
 
 // appendKey appends a cache key for the lookup of the word. written is for the word as written alone.
@@ -247,7 +247,7 @@ func (d *derivation) lookPrefixed(s segment.Live, r *wordRun, stops int) error {
 		}
 		return it.Err()
 	}
-	if !gram || d.tolerates(prefix) { // no word among them needs to be told apart
+	if !gram || d.tolerates(prefix) { // all words with the prefix pass
 		if p, ok := s.Prefix(prefix); ok {
 			r.postings = append(r.postings[:stops:stops], p) // the prefix itself is in it
 			r.lead = len(r.postings)

@@ -125,7 +125,7 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 // begin with a misspelt prefix fill up the limit, in byte order, if some word begins as typed. If none does, the user can only mean
 // misspelt words: many more of them count, and again those that most documents have.
 func (d *derivation) misspelt(m *Match) error {
-	asTyped := m.Exists || d.pattern.prefix && len(m.forms.lists[0]) > 0 || d.over // when time is over, nobody knows
+	asTyped := m.Exists || d.pattern.prefix && len(m.forms.lists[0]) > 0 || d.over // unknown when time is over
 	longer := make([][]segment.Posting, len(d.Segments))
 	for _, typos := range []runKind{one, two} {
 		postings, most := m.Levels[typos].Postings, maxTypoWords[typos]

@@ -20,7 +20,7 @@ type Graph struct {
 	Terms []Term
 	// Nodes by the first term they cover, shorter ones first: the order in which interpretations are tried.
 	Nodes    []Node
-	Excluded []*roaring.Bitmap // by segment: rows of negatives; nil when there are none
+	Excluded []*roaring.Bitmap // by segment: rows of negatives; nil: none
 	ix       *Index
 }
 
@@ -31,7 +31,7 @@ type Node struct {
 	Start, End uint16 // query positions of the first and last term
 	Phrase     bool
 	Counted    int // words of the query that count among the words of a field: stop words do not
-	Sought     int // levels that were looked for
+	Sought     int // levels that were looked up
 }
 
 // Build resolves the terms of a query in the given fields (nil: all). It calls late now and then, which says whether time is over.

@@ -34,8 +34,8 @@ func (s FieldSet) Has(f segment.FieldID) bool { return s == nil || int(f) < len(
 type prepared struct {
 	weights []int32
 	all     FieldSet // searchable fields; nil when no other has words in a segment
-	exact   FieldSet // fields whose words are found as they are written only; nil when there are none
-	infix   FieldSet // fields whose words are found by parts of them, too; nil when there are none
+	exact   FieldSet // fields in which words match only as written; nil: none
+	infix   FieldSet // fields in which words also match by parts; nil: none
 	numbers bool     // numbers are treated as if they stood in an exact field
 	noTypos map[string]bool
 	stamps  []uint32 // by segment: see SegmentCache

@@ -16,7 +16,7 @@ type lookup struct {
 	exact    []segment.Posting  // the word as it is written: none or one; of a stop word that of its entry, then of a word of the same form
 	stops    int                // how many of these are of stop words
 	exactRow uint32             // a row that has it in a field where it counts
-	runs     [runKinds]*wordRun // nil: of zero what is written alone, of others nothing
+	runs     [runKinds]*wordRun // nil: for zero, the word as written alone; for other kinds, nothing
 	cuts     []cut              // where the word may be split
 	bytes    int                // that all this takes
 }
@@ -78,7 +78,7 @@ type wordRun struct {
 	cut      bool              // more words may follow
 	dropped  bool              // words with few rows were left out
 	late     bool              // there was no time for those that follow
-	making   *runMemory        // words that were added since; nil when there are none
+	making   *runMemory        // words added since; nil: none
 }
 
 // runMemory collects the words of a run, so that the cached run has no spare capacity.
@@ -93,7 +93,7 @@ var runMemories = sync.Pool{New: func() any { return new(runMemory) }}
 
 const (
 	noRow     = math.MaxUint32
-	unseenRow = noRow - 1 // nobody looked, since all words of the segment count in it
+	unseenRow = noRow - 1 // not looked up, since all words of the segment count in it
 
 	// spareWords is how many more live words than needed a run has when it is cut. So it is still usable after some of them are
 	// deleted.

@@ -23,7 +23,7 @@ type Match struct {
 	Segments []SegmentRows       // by segment
 	Words    [][]segment.Posting // by segment: the word, or stop word, as it is written; empty where it does not stand
 	Exists   bool                // the word is in a live document
-	Wide     bool                // a short prefix of so many words that it counts as one word (see isWide)
+	Wide     bool                // a short prefix with so many words that it counts as one word (see isWide)
 	Budget   int                 // the most typos that count, apart from the split of a word
 	Spelt    bool                // some segment has spellings of the word or of words of the phrase
 
@@ -34,13 +34,13 @@ type Match struct {
 // Level is what a match accepts at one level.
 type Level struct {
 	Postings [][]segment.Posting // by segment: words, and short prefixes as if they were one word
-	Inside   []int               // by segment: so many of the last postings are of words that contain the word; nil for none
+	Inside   []int               // by segment: how many of the last postings belong to words that contain the word; nil: none
 	Phrases  []*PhraseMatch
 }
 
 // SegmentRows are the rows of a match in one segment. All bitmaps are shared and never nil.
 type SegmentRows struct {
-	Piece uint64                  // tells what is found there from all else that was ever found; 0 for nothing at all
+	Piece uint64                  // identifies the content among all pieces ever made; 0 if it is empty
 	At    [Levels]*roaring.Bitmap // rows whose best level is this
 	Any   *roaring.Bitmap         // rows of all levels
 	Word  *roaring.Bitmap         // rows with the word, or phrase, as it is written
@@ -52,13 +52,13 @@ type pattern struct {
 	phrase   []string   // or the words of a phrase
 	readings [][]string // the words of its other readings
 	prefix   bool
-	stop     bool // the word is a stop word, and counts as one
+	stop     bool // a stop word, which counts as a word
 	spread   bool // stop words stand between words of an n-gram, which has nothing but synonyms
 
-	written bool // the word counts as it is written, and what begins with it, alone: misspelt and split ones are not looked for
+	written bool // match only as written and as a prefix: no typos, no splits
 	least   int  // of such a word: how many documents it has to have for a match to be of use
-	near    bool // words at two typos are not looked for
-	forms   bool // nobody asks which documents match
+	near    bool // skip words with two typos
+	forms   bool // only highlights are needed
 }
 
 func (s *pattern) gram() bool { return len(s.words) > 1 }

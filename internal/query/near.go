@@ -22,7 +22,7 @@ type Near struct {
 
 const (
 	maxNearLooked = 4096 // words of a segment that are compared
-	maxNearAmong  = 64   // words of which documents are counted
+	maxNearAmong  = 64   // words whose documents are counted
 )
 
 // nearTypos is how many typos a word may have to be suggested.

@@ -152,7 +152,7 @@ func (p *pace) inARow(s segment.Live, postings []segment.Posting, in FieldSet) *
 	}
 	m := phrases.Get().(*phraseMemory)
 	defer phrases.Put(m)
-	m.found = m.found[:0] // of all fields, those of one behind those of the other
+	m.found = m.found[:0] // of all fields, one after the other
 	m.fields = slices.Grow(m.fields[:0], len(postings))[:len(postings)]
 	defer clear(m.fields)
 	several, inTime := false, true

@@ -18,7 +18,7 @@ type pace struct {
 
 const (
 	wordSteps  = 16   // of a word looked at
-	indexWords = 32   // of the dictionary that are as much work as one step, where it is walked with an automaton
+	indexWords = 32   // words of the dictionary that cost as much as one step when an automaton walks it
 	phraseRows = 2048 // documents whose positions are looked at in one go
 )
 

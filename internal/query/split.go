@@ -53,7 +53,7 @@ func (d *derivation) split(fields FieldSet) *PhraseMatch {
 			return nil
 		}
 	}
-	if d.over { // what was counted may be too little to compare
+	if d.over { // the counts may be incomplete
 		return nil
 	}
 	return best

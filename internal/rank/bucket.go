@@ -12,17 +12,17 @@ type bucket struct {
 	// those that some document needs.
 	interpretations []interpretation
 	narrowed        bool
-	terms           int // covered by each interpretation; before the rule words, at most
+	terms           int // covered by each interpretation, or at most that many before the rule words
 
 	// fixed says that the typo rule has reduced each node of a document to one level, the best; typos is the largest sum of them.
 	fixed bool
 	typos int
 
 	byCost []rows // of the universe: see reached
-	less   rows   // hits that are among byCost, but not among rows
-	raw    bool   // deleted rows, which n leaves out, are among rows and those of byCost that miss the most terms
+	less   rows   // hits that are in byCost but not in rows
+	raw    bool   // rows, and those of byCost that miss the most terms, include deleted rows, which n does not count
 
-	pruned int // documents of full groups were left out at this state of grouping; 0: never
+	pruned int // documents of full groups were removed at this state of grouping; 0: never
 }
 
 // countIn returns the number of documents of a bucket in a segment.

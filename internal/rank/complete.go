@@ -18,7 +18,7 @@ func buildAll(s *search, t *query.Terms) (err error) {
 func (s *search) rank() (*Result, error) {
 	begin(s)
 	s.out.fill()
-	if s.r.Values { // many lists of hits are kept to be merged
+	if s.r.Values { // many lists of hits are held until they are merged
 		s.out.hold(len(s.out.hits))
 	}
 	switch {

@@ -17,8 +17,8 @@ import (
 type costClasses struct {
 	costs   []int  // ascending
 	rows    []rows // disjoint, as costs
-	rest    int    // cost of all documents in none of rows; −1: there are none
-	covered rows   // all of rows; set when rest ≥ 0
+	rest    int    // cost of all documents outside rows; −1: there are none
+	covered rows   // union of rows; set if rest ≥ 0
 
 	// pick, if set, replaces rows: it returns the documents of in that have costs[k].
 	pick func(k int, in rows) rows
@@ -34,8 +34,8 @@ func (c *costClasses) among(k int, in rows) rows {
 
 // Limits on the number of documents of which classes are computed. (Variables, so that tests can lower them.)
 var (
-	derivedMax = 64 << 10 // classes that are wished for again are made, of up to so many documents,
-	againPer   = 64       // and so many for each document of the bucket
+	derivedMax = 64 << 10 // classes that are requested again may have up to so many documents,
+	againPer   = 64       // and up to so many per document of the bucket
 )
 
 // worthwhile reports whether to compute classes of so many documents for a bucket. again is true if an earlier search requested them
@@ -124,8 +124,8 @@ type classesOf struct {
 	number uint16
 	rest   int
 
-	least     int                           // how many documents they would hold at least
-	documents func(seg int) int             // how many they would hold; nil: they cost next to nothing
+	least     int                           // lower bound of the number of their documents
+	documents func(seg int) int             // number of their documents; nil: they cost next to nothing
 	derive    func(seg int) *segmentClasses // nil: time is over
 }
 
@@ -144,7 +144,7 @@ func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 		return c
 	}
 	if _, ok := s.declined[string(key)]; ok {
-		return nil // to ask a second time is no second wish
+		return nil // a repetition within the search does not count as a second request
 	}
 	parts := make([]*segmentClasses, len(s.ix.Segments))
 	var missing []int
@@ -162,7 +162,7 @@ func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 		again = segmentCosts.Admit(c.Scope, key) && again
 	}
 	n := of.least
-	if of.documents != nil && (n < classRows || kept || again || !fillable(s)) { // else how many there are tells nothing more
+	if of.documents != nil && (n < classRows || kept || again || !fillable(s)) { // otherwise the number of documents does not matter
 		n = 0
 		missing = slices.DeleteFunc(missing, func(seg int) bool {
 			documents := of.documents(seg)

@@ -54,7 +54,7 @@ func (l costLists) classes(rows int) *segmentClasses {
 type segmentClasses struct {
 	costs   []int // ascending
 	rows    []*roaring.Bitmap
-	covered *roaring.Bitmap // all of rows; nil where nobody asks
+	covered *roaring.Bitmap // union of rows; nil if not needed
 	bytes   int             // that they take
 	sum     uint64          // their checksum, under invariant.Enabled
 }

@@ -4,7 +4,7 @@ package rank
 type sums struct {
 	within rows
 	items  []*costClasses
-	memo   []map[int]rows // memo[i]: documents whose first i items have a sum
+	memo   []map[int]rows // memo[i]: documents by the sum of their first i items
 }
 
 func newSums(within rows, items []*costClasses) *sums {

@@ -66,10 +66,10 @@ func alike(s *request, b *bucket) bool {
 
 // scoresAlone reports whether rules score each document by itself, if all match the query in one way.
 func scoresAlone(s *request) bool {
-	exact := false // words may be known to be there as they are written
+	exact := false // words may be known to be present as written
 	for _, r := range s.rules {
 		t := r.traits()
-		if t.groups || t.typos && exact { // which counts the typos that the others may have
+		if t.groups || t.typos && exact { // its score depends on how many typos the others may have
 			return false
 		}
 		exact = exact || t.only&wordsAsWritten != 0

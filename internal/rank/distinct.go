@@ -18,8 +18,8 @@ import (
 type Distinct struct {
 	ix       *Index
 	field    string
-	columns  []*segment.Column // by segment; nil where no document has a value
-	excluded []rowBits         // by segment: documents that share a value with a kept one, the kept ones too; nil until one was kept
+	columns  []*segment.Column // by segment; nil: no document has a value
+	excluded []rowBits         // by segment: documents that share a value with a kept one, including the kept ones; nil until one was kept
 	kept     rows
 	ordinals []uint32
 	count    int // of kept
@@ -205,7 +205,7 @@ func (d *Distinct) unmet(seg int, set *roaring.Bitmap) *roaring.Bitmap {
 	set.WriteDenseTo(in)
 	for i := range in {
 		in[i] &^= d.out[seg][i]
-		for rest := in[i] &^ d.in[seg][i]; rest != 0; rest &= rest - 1 { // nobody has looked at them yet
+		for rest := in[i] &^ d.in[seg][i]; rest != 0; rest &= rest - 1 { // rows not checked yet
 			row := uint32(64*i + bits.TrailingZeros64(rest))
 			if d.met.met(seg, segment.Row(row)) {
 				in[i] &^= 1 << (row % 64)
@@ -273,14 +273,14 @@ func (b rowBits) without(r *roaring.Bitmap) *roaring.Bitmap {
 // metValues are the values of a field that documents had.
 type metValues struct {
 	numbers, strings metNumbers
-	found            []uint32 // numbers of the document at hand
+	found            []uint32 // numbers of the current document
 }
 
 // metNumbers are those of its numbers, or of its strings.
 type metNumbers struct {
 	columns  []*segment.Column // nil for segments without any
 	strings  bool
-	none     []bool // by segment: the first string is empty, and no value
+	none     []bool // by segment: the first string is empty, which is no value
 	of       *numbering.Numbers
 	met      rowBits // by number
 	ordinals []uint32

@@ -7,14 +7,14 @@ type effort int64
 
 // How long each kind of work takes.
 const (
-	atHand      effort = 0    // sets that are there before the rule asks: the query found them, or all documents cost the same
-	judgeRow    effort = 1920 // a row, by positions: for all rules that look at them together
+	atHand      effort = 0    // sets that exist already: the query found them, or all documents have the same cost
+	judgeRow    effort = 1920 // a row, by positions: for all rules that read them together
 	classifyRow effort = 640  // a row among many, for one rule
 	readByte    effort = 30   // of positions
-	compareRow  effort = 20   // a row, by the levels and words that are known of it
+	compareRow  effort = 20   // a row, by the known levels and words
 	filterRow   effort = 80   // a row that a filter looks at
-	scanRow     effort = 10   // a row of a segment that a filter is evaluated for
-	measureRow  effort = 100  // a row's point; and a point that a ring is searched for
+	scanRow     effort = 10   // a row of a segment for which a filter is evaluated
+	measureRow  effort = 100  // the point of a row, or a point visited by a ring search
 	lookUpValue effort = 50   // a row's value
 	walkValue   effort = 200  // from a value to the next one, and its rows
 	scoreRow    effort = 100  // a row, by score functions
@@ -22,8 +22,8 @@ const (
 
 // Paths that start with work for the whole bucket pay off from these numbers of rows on. (Variables, so that tests can lower them.)
 var (
-	classRows = 48  // classes that are kept: sets to intersect, instead of judging so many rows
-	listRows  = 512 // a pruner, or a walk over values, beside judging so many rows
+	classRows = 48  // intersecting cached classes, instead of judging each row
+	listRows  = 512 // a pruner, or a walk over values, instead of judging each row
 )
 
 // ofClasses is the effort of splitting by cached classes.
@@ -34,6 +34,6 @@ func ofPruner() effort { return effort(listRows+1) * judgeRow }
 
 // Further choices based on efforts. (Variables, so that tests can change them.)
 var (
-	fewOf      = int(filterRow / scanRow) // where fewer than one row of so many is found in a segment, a filter looks at each row that is found
-	startBytes = int(judgeRow / readByte) // bytes of positions that are read as soon as a row is judged
+	fewOf      = int(filterRow / scanRow) // if the query finds fewer than one in so many rows of a segment, the filter tests each found row
+	startBytes = int(judgeRow / readByte) // bytes of positions that can be read in the time of judging a row
 )

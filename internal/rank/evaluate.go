@@ -11,9 +11,9 @@ import (
 type outcome struct {
 	ranks    uint64      // rank is ranks less cost
 	values   []SortValue // of sorts: by cost
-	narrows  bool        // interpretations that cost more than the best were dropped
-	fixes    bool        // each node is down to one level
-	misses   bool        // the cost is how many terms the interpretations miss
+	narrows  bool        // interpretations worse than the best were dropped
+	fixes    bool        // each node now has one level
+	misses   bool        // the cost is the number of terms that interpretations miss
 	relabels bool        // entries' interpretations or levels have changed
 }
 

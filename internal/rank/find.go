@@ -54,7 +54,7 @@ func hitsAlone(s *request) bool {
 // yet. keep says that the results of the filter may be cached. raw says that the bucket may be raw.
 func find(s *job, in func(seg int) bool, keep, raw bool) *bucket {
 	r, words := s.r, len(s.graph.Nodes) > 0
-	sift := words && s.filters() // words are asked first: they leave few documents
+	sift := words && s.filters() // evaluate words first: they leave few documents
 	path := allowedRows
 	if words {
 		path = matchedRows

@@ -306,7 +306,7 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 			break
 		}
 		if list = append(list, g.choose(seg, batch[:n])...); sample == pruneSample && n == sample && n-len(list) < n/8 {
-			return in, true // a set of nearly all takes longer than what it saves
+			return in, true // nearly all rows remain: building the set costs more than it saves
 		}
 	}
 	g.list = list

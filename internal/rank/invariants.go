@@ -95,7 +95,7 @@ func checkList(s *search, r rule, e []entry, costs []uint32, o *outcome) {
 
 // hitOrder checks that hits come in the order of their keys: first the verdicts of the rules, last the document.
 type hitOrder struct {
-	verdicts []verdict // of the hit before; nil: there was none
+	verdicts []verdict // of the previous hit; nil: none
 	hit      Hit
 }
 
@@ -134,7 +134,7 @@ func compareVerdicts(a, b *verdict) int {
 	switch a.says() {
 	case ByRelevance:
 		return cmp.Compare(a.cost, b.cost)
-	case BySimilarity: // a graph may find a nearer document when it is asked for more; a shift makes similarities equal
+	case BySimilarity: // a graph may find a nearer document when more are requested; a shift makes similarities equal
 		if c := cmp.Compare(a.value.Class, b.value.Class); c != 0 { // documents without vectors come last
 			return c
 		}
@@ -145,7 +145,7 @@ func compareVerdicts(a, b *verdict) int {
 	}
 	v, _ := a.by.value([]verdict{*a})
 	if math.Abs(a.value.Number-b.value.Number) <= 2*geoMargin && v.Kind == ByDistance && a.value.Class == b.value.Class {
-		return -1 // groups of places that are about as far
+		return -1 // groups of about the same distance
 	}
 	return a.value.Compare(&b.value, v.Desc)
 }

@@ -58,7 +58,7 @@ func largestOfAll(s *findings, of func(*query.Node) int, extra int) int {
 // largestIn is largest for a list.
 func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
 	if !s.scored {
-		return 1 << 20 // nobody looks at it; above any cost
+		return 1 << 20 // unused; above any cost
 	}
 	if !l.narrowed {
 		return largestOfAll(&s.findings, of, extra)

@@ -19,7 +19,7 @@ func fewTyposFirst(s *job, t *query.Terms) bool {
 	switch {
 	case !r.HitsOnly || len(t.Terms) == 0 || len(s.ix.Segments) == 0 || len(t.NegativeWords)+len(t.NegativePhrases) > 0:
 		return false
-	case len(t.Terms) == 1 && t.Terms[0].IsPhrase() || len(t.Terms) > 1 && r.Strategy == query.Frequency: // it asks how many have each word
+	case len(t.Terms) == 1 && t.Terms[0].IsPhrase() || len(t.Terms) > 1 && r.Strategy == query.Frequency: // it needs the number of documents of each word
 		return false
 	case s.scored || r.Distinct != "" || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe):
 		return false
@@ -28,7 +28,7 @@ func fewTyposFirst(s *job, t *query.Terms) bool {
 	switch {
 	case len(rules) > 0 && rules[0].traits().missing:
 		rules = rules[1:]
-	case len(t.Terms) > 1: // documents with fewer words, and as many typos, are as good
+	case len(t.Terms) > 1: // documents with fewer words, and as many typos, are equally good
 		return false
 	}
 	return len(rules) > 0 && rules[0].traits().typos
@@ -93,7 +93,7 @@ func buildFewTypos(s *search, t *query.Terms) (bool, error) {
 		forget()
 		s.drop(0)
 		s.stack, s.cached = s.stack[:0], cachedSet{}
-		if r.Offset > 0 { // documents were passed over, nobody knows which
+		if r.Offset > 0 { // it is unknown which documents were skipped
 			s.out.hits = nil
 		}
 		if s.out.err = buildAll(s, t); s.out.err == nil {

@@ -10,7 +10,7 @@ import (
 type list struct {
 	entries []entry        // by segment and row
 	uniform bool           // all entries have the same interpretations and levels
-	judged  [measures]bool // of which rules the entries have the costs already
+	judged  [measures]bool // rules for which the entries already have costs
 	terms   int            // as in bucket
 
 	narrowed, fixed bool // as in bucket
@@ -21,7 +21,7 @@ type list struct {
 type entry struct {
 	row             uint32
 	segment         uint16
-	interpretations uint16 // index in lists.sets: the interpretations alive for it
+	interpretations uint16 // index in lists.sets: its live interpretations
 	levels          positions.Levels
 	costs           [measures]uint32
 }

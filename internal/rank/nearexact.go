@@ -20,12 +20,12 @@ const firstRows = 2048
 type exactlyFirst struct {
 	v       *nearPruner
 	words   positions.Exact // none: no document is one
-	missing int             // how many of them fill the page
+	missing int             // number that fills the page
 
 	judged  int // of v.inPlace
 	read    int // documents at most
 	exact   int // exact matches that lead
-	atStart int // these and what matches at the start, and leads
+	atStart int // these and other leading documents that match at the start
 }
 
 // begin begins with the documents of a cohort.

@@ -44,14 +44,14 @@ const _ uint = 32 - (query.MaxTerms - 1) // all pairs have a bit
 type cohort struct {
 	like  batch   // without rows
 	known pairSet // pairs whose cost is known
-	apart pairSet // others that are nowhere as near as can be
+	apart pairSet // pairs known not to be as near as possible
 	rows  *roaring.Bitmap
-	own   bool // nobody else has rows
+	own   bool // rows is not shared
 
 	// Most documents that are not near are never needed. Until they are, their cohort stays a remainder of another one.
-	left bool       // of rows those that the pair has neither in sure nor in maybe
-	pair int        // which that is, and those behind it are to be sorted by
-	near []nearRows // by pair; of all cohorts of one segment and the same levels
+	left bool       // of rows: those that pair has neither in sure nor in maybe
+	pair int        // the pair by which the rows are to be split next; later pairs follow
+	near []nearRows // by pair; shared by all cohorts of one segment with the same levels
 }
 
 // nearRows is the result of positions.Reader.Neighbours for a pair.
@@ -83,20 +83,20 @@ type nearPruner struct {
 	pairs   [][2]int // nodes
 	all     pairSet  // pairs
 	waiting waitingList
-	items   []*costClasses // how documents that cost the same are put in order; made when needed
-	orderOf orderOf        // makes items; nil: they were made, or the rule behind has no order
-	place   int            // of the rule behind that adds up displacements; −1: none does
+	items   []*costClasses // the order of documents with equal costs; computed when needed
+	orderOf orderOf        // computes items; nil: done, or the next rule has no order
+	place   int            // of the next rule that sums up displacements; −1: none
 	placement
 }
 
 // placement is what is known about the positions of the words in the documents found.
 type placement struct {
-	checks  bool     // the positions of documents at hand are checked before they are read
-	byCost  []int    // how many of them were found, by what their positions cost
-	missing int      // how many of them fill the page
-	idle    int      // while so much is enough, most documents are not checked before they are read: few of them cost more
-	inPlace []uint32 // rows that were found of the cohort at hand whose displacement is 0, where somebody asks
-	asked   bool     // somebody does
+	checks  bool     // check the positions of documents before reading them
+	byCost  []int    // number of documents found, by the cost of their positions
+	missing int      // number of documents that fill the page
+	idle    int      // while enough() is so high, skip the check: few documents cost more
+	inPlace []uint32 // rows found in the current cohort with displacement 0; only if asked
+	asked   bool     // inPlace is needed
 }
 
 // enough returns the least cost of positions such that the documents found up to that cost fill the page. It is tooMuch until there
@@ -237,7 +237,7 @@ func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
 	key := pairKey{u: u, v: v, fixed: b.fixed, segment: b.segment}
 	key.levels.Set(u, b.levels.Of(u))
 	key.levels.Set(v, b.levels.Of(v))
-	known := s.readPairs[key] // by row: the cost and 1; 0: it was not read
+	known := s.readPairs[key] // by row: the cost plus 1; 0: not read
 	if known == nil {
 		n := s.ix.Segments[b.segment].Rows()
 		if s.readPairBytes+n > mostReadPairs {
@@ -257,7 +257,7 @@ func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
 	index := ls.numbers.Take(len(b.rows)) // of unread, in b.rows
 	n := 0
 	for i, row := range b.rows {
-		if int(row) < len(known) && known[row] > 0 { // a forged segment may name others
+		if int(row) < len(known) && known[row] > 0 { // a forged segment may name other rows
 			costs[i] = uint32(known[row] - 1)
 		} else {
 			unread[n], index[n] = row, uint32(i)

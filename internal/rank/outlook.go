@@ -59,7 +59,7 @@ type whereWords uint8
 
 const (
 	placesUnknown whereWords = iota
-	inPlace                  // each word is as near to its place as can be
+	inPlace                  // each word is as near to its place as possible
 	elsewhere                // in each document, some word is not
 )
 

@@ -10,12 +10,12 @@ type Plan struct {
 
 // Step is an access path and what it did in a search.
 type Step struct {
-	Rule  string // that asks for costs; "" where documents are looked for
+	Rule  string // the rule that needs costs; "" for paths that find documents
 	Path  string
 	Calls int
 	In    int           // rows that the path was given
-	Out   int           // rows that it has found, or told apart by cost
-	Took  time.Duration // without the paths that it takes itself
+	Out   int           // rows that it found, or split by cost
+	Took  time.Duration // without nested paths
 }
 
 type openStep struct {

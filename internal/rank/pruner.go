@@ -29,7 +29,7 @@ type pruner struct {
 	b      *bucket
 	rule   string                         // that asks, for plans
 	wanted int                            // documents that are asked for
-	eval   func(b *batch, costs []uint32) // which may give documents the cost tooMuch that cost more than enough
+	eval   func(b *batch, costs []uint32) // may return tooMuch for documents that cost more than enough
 	least  int                            // cost that none is below
 	byCost []costLists                    // by segment
 }

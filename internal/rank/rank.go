@@ -40,7 +40,7 @@ type SortKey struct {
 	Geo      bool
 	Lat, Lng float64
 	Desc     bool
-	Elements Elements // of which documents have the values of the field; nil: those of the documents are compared
+	Elements Elements // documents that contribute the values of the field; nil: the documents themselves
 }
 
 // Elements are objects inside documents, some of which are chosen.
@@ -67,7 +67,7 @@ type Request struct {
 	Grouping   *Grouping // hits are the first documents of groups; nil: all are. There is no offset, Distinct or Vectors with it
 	Offset     int
 	Limit      int
-	PageSize   int               // hits on each page of this search; 0: nobody asks for another page
+	PageSize   int               // hits on each page of this search; 0: no other page is requested
 	Exhaustive bool              // page mode: totals are exact
 	Brief      bool              // of segments that are remembered, candidates are found when they are asked for
 	MaxTotal   int               // maxTotalHits
@@ -76,10 +76,10 @@ type Request struct {
 	Details    bool              // fill Hit.Details
 	Values     bool              // fill Hit.Values
 	Deadline   time.Time         // searchCutoffMs; zero: none
-	HitsOnly   bool              // nobody asks for Candidates, Counts and AppendKey, which then say nothing
+	HitsOnly   bool              // Candidates, Counts and AppendKey are not needed and are not set
 	Marks      bool              // Highlights are asked for; else they may say nothing
-	Stage      func(name string) // told what just ended; nil: nobody asks
-	Plan       *Plan             // told which access paths are taken; nil: nobody asks
+	Stage      func(name string) // called at the end of each stage; nil: no
+	Plan       *Plan             // records the access paths taken; nil: no
 	Scoring    *Scoring          // of the rule score; nil: it does nothing
 	Vectors    *VectorQuery      // the query and what belongs to it are not looked at; nil: keyword search
 }
@@ -123,7 +123,7 @@ type Result struct {
 	Hits       []Hit
 	Groups     []*Group                 // of Grouping: those that were known, and others in the order of their best hits
 	Candidates []*roaring.Bitmap        // by segment: what totals and facets count; nil: see In. The caller may keep but not modify them
-	Counts     []int                    // how many they are; nil: all Candidates are there
+	Counts     []int                    // number of candidates by segment; nil: all of Candidates are set
 	Total      int                      // their number, at most MaxTotal
 	AppendKey  KeyOf                    // of the candidates; nil: they have none
 	Highlights func() *query.Highlights // what the query matched; valid as long as the view

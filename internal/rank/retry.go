@@ -27,13 +27,13 @@ const mostRetryHits = 1 << 12
 type retry struct {
 	at     int // its place in search.sets
 	bucket *bucket
-	pulled [][]uint32 // by segment: rows of documents that were pulled
+	pulled [][]uint32 // by segment: rows pulled so far
 	n      int        // searches so far
-	hits   int        // documents that the last one is good for
+	hits   int        // number of documents that the last search is valid for
 	left   int        // of them, to come
 	last   []verdict
 	found  retried
-	key    []byte // under which that is cached; nil: it depends on more than the view, the query and the page
+	key    []byte // its cache key; nil: it depends on more than the view, the query and the page
 	cached bool   // found is all there is
 }
 
@@ -41,7 +41,7 @@ type retry struct {
 // it, and those that tie with the last one.
 type retried struct {
 	hits     []Hit       // without what describes them
-	verdicts [][]verdict // by hit, of those on the page: what the rules said; equal hits share them
+	verdicts [][]verdict // by hit on the page: the verdicts of the rules; equal hits share them
 }
 
 // retries reports whether distinct retry is used for a bucket, with the rules from i on.

@@ -100,7 +100,7 @@ func (w *ringWalk) next() (*bucket, verdict) {
 		}
 		switch {
 		case w.meters > 0 && w.s.late():
-			return w.b, verdict{} // nobody looks at it any more
+			return w.b, verdict{} // time is over: not split further
 		case w.n > 0 || len(w.waiting) > 0:
 			w.grow()
 		case w.nowhere.isEmpty():
@@ -230,6 +230,6 @@ func firstGroup(sorted []located) int {
 }
 
 const (
-	geoMargin     = 1.0  // metres within which documents are equally far
+	geoMargin     = 1.0  // metres within which distances count as equal
 	geoBucketSize = 1000 // documents in a bucket at most
 )

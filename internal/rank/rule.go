@@ -51,20 +51,20 @@ var declined split
 
 // traits are what other rules have to know about a rule. Rules look at traits and never at the type of a rule.
 type traits struct {
-	row        effort    // of the cost of a row, computed by itself
-	says       ScoreKind // what its verdicts are; the values of sorts are in no score
-	adds       measure   // what it adds up of occurrences
+	row        effort    // of computing the cost of a single row
+	says       ScoreKind // kind of its verdicts; values of sorts are in no score
+	adds       measure   // what it sums up over occurrences
 	charge     charge    // adds it up
-	order      orderOf   // how it orders documents before their positions are read; nil: it cannot, or nobody asks
-	only       aspects   // all that it looks at, if these are a few things
-	interprets bool      // it judges the interpretations of a bucket, so they have to be found before it
-	sets       bool      // it works on bitmaps where it can, so sorts before it leave bitmaps
-	levels     bool      // it changes at which levels the nodes of a document count for the rules behind it
-	missing    bool      // its cost is how many terms a document misses
-	typos      bool      // its cost is how many typos a document has, of so many as documents of the bucket may have
-	groups     bool      // it puts documents of a bucket together whose values differ
-	hidden     bool      // it breaks ties alone: scores, their details and values say nothing of it
-	rounds     bool      // it may tell documents apart whose values are equal
+	order      orderOf   // how it orders documents before their positions are read; nil: it cannot, or nothing needs it
+	only       aspects   // everything that it looks at, if that is little
+	interprets bool      // it judges the interpretations of a bucket, so they have to be found first
+	sets       bool      // it works on bitmaps if possible, so sorts before it produce bitmaps
+	levels     bool      // it changes at which levels the nodes of a document count for later rules
+	missing    bool      // its cost is the number of terms that a document misses
+	typos      bool      // its cost is the number of typos of a document; its maximum depends on the bucket
+	groups     bool      // it may give the same cost to documents with different values
+	hidden     bool      // it only breaks ties: scores, their details and values do not show it
+	rounds     bool      // it may distinguish documents with equal values
 }
 
 // measure is what a rule sums up over occurrences. Rules with a measure are judged together, because they read the same occurrences.
@@ -90,8 +90,8 @@ type orderOf func(s *search, b *bucket) []*costClasses
 type aspects uint8
 
 const (
-	startsAsWritten aspects = 1 << iota // whether a field is the query as it is written, or begins with it
-	wordsAsWritten                      // which words are there as they are written
+	startsAsWritten aspects = 1 << iota // whether a field equals the query as written, or begins with it
+	wordsAsWritten                      // which words are present as written
 )
 
 // makeRule adds the rules for an entry of the settings' list to those of a request. It has a row for every kind.

@@ -15,7 +15,7 @@ import (
 // attributeRank puts documents first that have the words in searched fields of smaller weight.
 type attributeRank struct {
 	relevance
-	with rule // is shown together with it, as "attribute", where it comes next; nil: it is shown alone
+	with rule // shown together with it, as "attribute", if it comes next; nil: shown alone
 }
 
 func (attributeRank) name() string { return "attributeRank" }
@@ -32,7 +32,7 @@ func (attributeRank) access(s *search, b *bucket, _ int) paths {
 }
 
 func openWeights(s *search, b *bucket, _ int) split {
-	if s.ix.Fields.MaxWeight() == 0 { // as where all attributes are searchable
+	if s.ix.Fields.MaxWeight() == 0 { // as when all attributes are searchable
 		sub := *b
 		sub.narrowed = true
 		return unsplit(&sub)
@@ -107,7 +107,7 @@ func standingAmong(s *search, node, level, k, seg int, in *roaring.Bitmap) *roar
 	}
 	at := standing(s, node, level, k, seg)
 	if level == 0 && in == s.graph.Nodes[node].Segments[seg].At[0] && whole(&s.findings, node, seg) {
-		return at // nothing stands there at this level but what is in At
+		return at // at this level, only rows of At are there
 	}
 	return and(in, at)
 }
@@ -118,7 +118,7 @@ func whole(s *findings, node, seg int) bool {
 	switch l := &v.Levels[0]; {
 	case v.Len > 1: // it counts in fields that tolerate typos
 		return false
-	case len(l.Phrases) == 1: // in some fields only, it has rows of its own
+	case len(l.Phrases) == 1: // only in some fields it has rows of its own
 		return len(l.Postings[seg]) == 0 && l.Phrases[0].Segments[seg].Rows == v.Segments[seg].At[0]
 	default:
 		return len(l.Phrases) == 0
@@ -150,7 +150,7 @@ func findStanding(s *findings, node, at int, weight int32, seg int) *roaring.Bit
 		case 1: // mapped, if it has one field of the weight, as most words have
 			if at == l && postings[0].Fields() == 1 && len(v.Levels[l].Phrases) == 0 {
 				if has(postings[0].Field(0).ID()) {
-					return v.Segments[seg].At[l] // nobody asks about others
+					return v.Segments[seg].At[l] // the other fields do not matter
 				}
 				return nil
 			}

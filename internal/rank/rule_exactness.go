@@ -12,7 +12,7 @@ import (
 // field beginning with it.
 type exactAttribute struct {
 	relevance
-	with rule // is shown together with it, where it comes next
+	with rule // shown together with it, if it comes next
 }
 
 func (exactAttribute) name() string { return "exactAttribute" }

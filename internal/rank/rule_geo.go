@@ -8,7 +8,7 @@ import (
 
 // geoSort orders documents by their distance from a point.
 type geoSort struct {
-	key   string // under which its details stand
+	key   string // name of its details
 	desc  bool
 	point point
 }

@@ -101,7 +101,7 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 		with := make(rows, len(b.rows))
 		for seg, in := range b.rows {
 			if w := word(seg); w != nil && b.fixed && b.typos == 0 && w == s.graph.Nodes[nodes[0]].Segments[seg].At[0] {
-				with[seg] = in // what matches without a typo has the word
+				with[seg] = in // documents that match without a typo have the word
 			} else {
 				with[seg] = and(in, w)
 			}

@@ -20,7 +20,7 @@ var proximityTraits = traits{row: judgeRow, says: ByRelevance, adds: addsDistanc
 func (proximity) access(s *search, b *bucket, _ int) paths {
 	switch {
 	case b.isNode() && !s.grams:
-		return paths{{atHand, func(_ *search, b *bucket, _ int) split { return unsplit(b) }}} // a word is as near to itself as can be
+		return paths{{atHand, func(_ *search, b *bucket, _ int) split { return unsplit(b) }}} // a single word has no distance
 	case !b.hasOneInterpretation():
 		return paths{}
 	}

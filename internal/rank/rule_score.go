@@ -95,9 +95,9 @@ type levelWalk struct {
 	b     *bucket
 	exact []sortedRows   // by segment: rows whose levels are cached
 	rows  rows           // the others
-	done  rows           // of these: whose level is known, without those in upper
-	upper []*upperLevels // by segment; nil: not asked for, or not there
-	loose []bool         // by segment: there are no bounds, or no memory for them
+	done  rows           // of these: rows with a known level, without those in upper
+	upper []*upperLevels // by segment; nil: not requested, or not available
+	loose []bool         // by segment: there are no bounds, or there was no memory for them
 	found []rows         // by cost
 	top   int            // level to yield next
 	known int            // levels from here on are known
@@ -135,7 +135,7 @@ func (w *levelWalk) next() (*bucket, verdict) {
 			w.width *= 2
 			w.find(before)
 			if w.s.late() {
-				return w.b, verdict{} // which adds what is left without ranking it
+				return w.b, verdict{} // the caller adds the rest without ranking it
 			}
 		}
 		cost := len(w.found) - 1 - w.top
@@ -223,7 +223,7 @@ func inBatches(in *roaring.Bitmap) iter.Seq[[]uint32] {
 
 // sort adds rows of a segment to the lists of their levels. There are scoreRows rows at once.
 func (p *scorer) sort(s *search, seg int, batches iter.Seq[[]uint32], found []rows) {
-	lists := make([][]uint32, len(found)) // by cost: a set is made of each at once
+	lists := make([][]uint32, len(found)) // by cost: each set is built at once
 	for rows := range batches {
 		if s.late() {
 			break

@@ -16,7 +16,7 @@ const walkValues accessPath = "values in order"
 // fieldSort orders documents by the values of a field.
 type fieldSort struct {
 	field  string
-	key    string // under which its details stand
+	key    string // name of its details
 	hidden bool   // the value of the field is not shown
 	desc   bool
 }
@@ -98,7 +98,7 @@ type columnCursor struct {
 	segment int
 	first   int      // ordinal of the class to start from
 	next    int      // ordinal of the class
-	bits    []uint64 // of documents, one a row; nil: ordinals that none of them has are not passed over
+	bits    []uint64 // of documents, one per row; nil: ordinals without documents are not skipped
 }
 
 // idleSteps is after how many values that no document of the bucket has those are passed over: for that the documents are marked, each by
@@ -115,7 +115,7 @@ type valueWalk struct {
 	i       int
 	r       *fieldSort
 	left    rows
-	own     []bool // by segment: nobody else has left
+	own     []bool // by segment: left is not shared
 	n       int    // of left
 	steps   int
 	idle    int // steps without documents

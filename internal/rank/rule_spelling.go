@@ -87,7 +87,7 @@ func spellingValue(s *findings, cost uint64) SortValue {
 	return NumberValue(numeric.Value{Float: value})
 }
 
-func (spelling) details(*detailWriter, []verdict) int { return 1 } // nobody sees it
+func (spelling) details(*detailWriter, []verdict) int { return 1 } // not shown
 
 func (spelling) value(verdicts []verdict) (ScoreValue, int) {
 	return ScoreValue{Kind: ByField, Sort: verdicts[0].value}, 1

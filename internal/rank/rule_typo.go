@@ -68,7 +68,7 @@ type typoLevels struct {
 	s    *findings
 	p    *interpretation
 	base int
-	memo [][]rows // memo[i][c]: documents whose first i nodes have c typos; nil when not computed
+	memo [][]rows // memo[i][c]: documents whose first i nodes have c typos; nil: not computed
 }
 
 func newTypoLevels(s *findings, p *interpretation) *typoLevels {
@@ -107,7 +107,7 @@ func (t *typoLevels) first(i, cost int) rows {
 		return r
 	}
 	v := &t.s.graph.Nodes[t.p.nodes[i-1]]
-	if level := t.s.onlyAt[t.p.nodes[i-1]]; level >= 0 { // its documents were picked before
+	if level := t.s.onlyAt[t.p.nodes[i-1]]; level >= 0 { // its documents were selected before
 		if cost < level {
 			return nil
 		}
@@ -216,7 +216,7 @@ func largestTypos(s *search, l *list) int {
 		for _, n := range ls.interpretations[ls.sets[e.interpretations][0]].nodes {
 			v := &s.graph.Nodes[n]
 			if e.levels.Of(n) == wordOnly && v.Budget > 0 {
-				continue // it is the word now; one without a budget still counts its split
+				continue // it now matches as the word only; without a budget its split still counts
 			}
 			sum += maxTypos(v)
 		}

@@ -13,7 +13,7 @@ const nearestFirst accessPath = "nearest vectors"
 // VectorQuery makes a ranking semantic: the vector rule replaces all rules that look at how a query matches.
 type VectorQuery struct {
 	Embedder segment.EmbedderID
-	Vectors  [][]float32 // a document is as near as its nearest vector is to any of these
+	Vectors  [][]float32 // the similarity of a document is that of its nearest vector to any of these
 	Shift    *Shift      // nil: none
 	Only     bool        // the vector rule is the only one, and documents without vectors are not found
 }
@@ -26,7 +26,7 @@ func (s *Shift) apply(similarity float32) float32 {
 	if s == nil {
 		return similarity
 	}
-	const least = 0x1p-23 // of a document with a vector; 0 is that of one without
+	const least = 0x1p-23 // of a document with a vector; 0 is for documents without
 	x := 0.5 + (similarity-s.Mean)*0.4/s.Sigma
 	switch {
 	case x <= 0:
@@ -138,7 +138,7 @@ type vectorWalk struct {
 	readers []*segment.Vectors
 	left    rows
 	k       int    // documents to look for
-	found   []near // the nearest, and where they are used up, all that were found
+	found   []near // the nearest; after these are used up, all that were found
 	at      int    // of found
 	more    bool
 	over    bool
@@ -204,7 +204,7 @@ func nearest(s *job, readers []*segment.Vectors, left rows, k int) (found []near
 			signs[seg] = signsOfFilter(s, seg, v)
 		}
 	}
-	cut := float32(-1) // those that are not farther than this may be missing
+	cut := float32(-1) // documents no farther than this may be missing
 	for _, q := range s.r.Vectors.Vectors {
 		for seg, v := range readers {
 			if v == nil || left[seg] == nil {

@@ -5,10 +5,10 @@ import "slices"
 // verdict is the result of one rule for a document: rank of ranks (the higher the better) for the score, and what the details show.
 type verdict struct {
 	by    rule
-	cost  uint64 // of rules that look at how the query matched, of a bucket
+	cost  uint64 // for rules that look at how the query matched: within a bucket
 	rank  uint64
 	ranks uint64
-	value SortValue // of sorts; of the vector rule the similarity, OfNothing where there is no vector
+	value SortValue // for sorts; for the vector rule the similarity, or OfNothing without a vector
 }
 
 // says returns what the verdict is.

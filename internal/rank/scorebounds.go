@@ -28,7 +28,7 @@ type shareBounds struct {
 	most    []uint32     // by block of ordinals
 	shift   int          // an ordinal is in block ord >> shift
 	missing uint32       // of documents without a value
-	least   *shareBounds // what it adds at least, rounded down, in the place of most; nil in these themselves
+	least   *shareBounds // lower bounds, rounded down, in its field most; nil in these themselves
 }
 
 var columnShares = resultcache.NewKind[*shareBounds]("bounds of a score function in a column")
@@ -53,11 +53,11 @@ func (p *scorer) bounded(ix *Index, seg, function int) *shareBounds {
 		if x := f.number(c.Number(ord).Float); x >= 0 {
 			return x
 		}
-		return no // it is no date: nobody knows where those beside it begin
+		return no // not a date: it is unknown where the neighbouring values begin
 	}
 	for k := range b.most {
 		from, to := k<<b.shift, min((k+1)<<b.shift, c.Numbers())
-		most := max(share(from, 1), share(to-1, 1)) // shares ascend up to the peak, and descend behind it
+		most := max(share(from, 1), share(to-1, 1)) // shares ascend up to the peak and then descend
 		if from < peak && peak < to {
 			most = max(most, share(peak-1, 1), share(peak, 1))
 		}
@@ -90,11 +90,11 @@ func (p *scorer) lower(f *scored, share float64) uint32 {
 // they add to all sums. ok is false if the bounds of some function are unknown.
 func (p *scorer) bounds(ix *Index, seg int) (all []*shareBounds, base, least uint32, ok bool) {
 	all = make([]*shareBounds, len(p.functions))
-	base = 1 // what a sum is rounded by is less
+	base = 1 // rounding a sum removes less than this
 	for i := range p.functions {
 		f := &p.functions[i]
 		switch {
-		case f.Weight < 0: // a share of 0 takes nothing away
+		case f.Weight < 0: // a share of 0 subtracts nothing
 			base += uint32(math.Ceil(-f.Weight / p.span() * fullSum))
 		case f.Weight == 0, f.Kind == settings.FilterScore:
 		case f.Origin.Point, f.Origin.Date && f.dates[seg] != nil:
@@ -175,7 +175,7 @@ func (p *scorer) upperSums(seg int, all []*shareBounds, base uint32, rows []uint
 				}
 				continue
 			}
-			for k := 0; k < len(p.ords); { // of several values the one with the largest share counts
+			for k := 0; k < len(p.ords); { // among several values the one with the largest share counts
 				place, most := p.places[k], uint32(0)
 				for ; k < len(p.ords) && p.places[k] == place; k++ {
 					most = max(most, b.most[p.ords[k]>>b.shift])
@@ -196,7 +196,7 @@ func (u *upperLevels) between(lo, hi int) iter.Seq[[]uint32] {
 			of := u.rows[from:min(from+scoreRows, len(u.rows))]
 			for i, level := range u.levels[from : from+len(of)] {
 				rows[n] = of[i]
-				if uint(int(level)-lo) < uint(hi-lo) { // instead of a branch around the line above
+				if uint(int(level)-lo) < uint(hi-lo) { // avoids a branch around the line above
 					n++
 				}
 			}

@@ -26,17 +26,17 @@ var rowCosts = resultcache.NewKind[[]uint8]("costs of rows by score functions")
 
 // costRuns are what a search knows of cached runs.
 type costRuns struct {
-	lasts bool        // costs depend on nothing but the functions and the segment
+	lasts bool        // costs depend only on the functions and the segment
 	made  bool        // a run was made
 	known [][]costRun // by segment and run
-	keys  [][]byte    // by segment; nil: not asked for yet
+	keys  [][]byte    // by segment; nil: not computed yet
 }
 
 // costRun is what a search knows of one run.
 type costRun struct {
 	costs   []uint8 // by row; nil: they are not cached
 	read    bool    // the cache was asked for them
-	refused bool    // a large bucket asked for them to be made, but they were not
+	refused bool    // a large bucket requested them, but they were not computed
 }
 
 // costsOf returns the costs of the rows of a segment's run, or nil if they are not cached. A bucket with at least scoreRunRows of the
@@ -70,7 +70,7 @@ func (p *scorer) costsOf(s *search, seg, run, asks int) []uint8 {
 	if known.costs != nil || asks < scoreRunRows {
 		return known.costs
 	}
-	known.refused = true // for this search; a second one that asks is admitted
+	known.refused = true // for this search; a second search is admitted
 	if !c.made && rowCosts.Admit(scope, key) {
 		c.made = true
 		if known.costs = p.makeCosts(s, seg, run<<scoreRunBits, min((run+1)<<scoreRunBits, rows)); known.costs != nil {
@@ -138,7 +138,7 @@ func (p *scorer) addBounds(seg int, all []*shareBounds, rows, low, up []uint32) 
 			continue
 		}
 		p.ords, p.places = p.functions[i].columns[seg].EachNumber(p.ords[:0], p.places[:0], rows)
-		for k := 0; k < len(p.ords); { // of several values the one with the largest share counts
+		for k := 0; k < len(p.ords); { // among several values the one with the largest share counts
 			place, least, most := p.places[k], uint32(0), uint32(0)
 			for ; k < len(p.ords) && p.places[k] == place; k++ {
 				block := p.ords[k] >> b.shift
@@ -190,7 +190,7 @@ func (p *scorer) sortCached(s *search, seg int, rows []uint32) (sorted sortedRow
 	}
 	p.held += int64(known) * sortedRowBytes
 	at := 0
-	for cost, n := range counts { // where the rows of a cost begin, and then end
+	for cost, n := range counts { // where the rows of a cost begin, and later end
 		counts[cost] = at
 		at += n
 	}

@@ -28,7 +28,7 @@ type scorer struct {
 	numbers            []numeric.Value
 	best, sums         []float64
 	uppers             []uint32
-	held               int64 // bytes of upperLevels and sortedRows that the request is charged for
+	held               int64 // bytes of upperLevels and sortedRows charged to the request
 	runs               costRuns
 }
 
@@ -41,9 +41,9 @@ type scored struct {
 	filter  Filter
 	columns []*segment.Column
 	geo     []*segment.Geo
-	dates   []*textDates // of columns with texts, where those are dates
+	dates   []*textDates // of columns with texts that are dates
 	rows    []*roaring.Bitmap
-	bounds  []float64 // by segment: no share is larger; −1: not known yet
+	bounds  []float64 // by segment: upper bound of the shares; −1: not known yet
 }
 
 func scorerOf(s *search) *scorer {
@@ -248,7 +248,7 @@ func (f *scored) selected(seg int) *roaring.Bitmap {
 
 // textDates are the texts of a column as dates.
 type textDates struct {
-	seconds []float64 // by ordinal: since 1970; NaN: it is no date
+	seconds []float64 // by ordinal: since 1970; NaN: not a date
 	ordered bool      // all are dates, and they ascend
 }
 
@@ -279,7 +279,7 @@ func datesOf(ix *Index, seg int, field string, c *segment.Column) *textDates {
 type ascending struct {
 	n     int
 	value func(ord int) float64
-	share func(ord int) float64 // −1: the value counts for nothing, as all do beyond it
+	share func(ord int) float64 // −1: the value, and all beyond it, count for nothing
 }
 
 func (f *scored) ascendingNumbers(c *segment.Column) ascending {
@@ -368,7 +368,7 @@ func (p *scorer) most(seg int) float64 {
 type condition struct {
 	texts  bool
 	lo, hi int // ordinals
-	among  int // of so many
+	among  int // number of ordinals
 }
 
 // condition returns which rows may have a share. ok is false if these are not only rows with certain ordinals.

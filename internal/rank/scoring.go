@@ -10,7 +10,7 @@ import (
 // Scoring is what the rule score adds up.
 type Scoring struct {
 	Functions *settings.ScoreFunctions
-	Filters   []Filter // by function; nil: it selects nothing, or the function is no filter
+	Filters   []Filter // by function; nil: it selects nothing, or the function is not a filter
 	Now       int64    // seconds since 1970 that `now` stands for
 }
 

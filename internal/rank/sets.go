@@ -7,14 +7,14 @@ package rank
 // the best first, and each part becomes a set of its own.
 type set struct {
 	depth int
-	whole bool // no retry looks for its first documents
+	whole bool // distinct retry is not used for it
 	mark  mark
 
 	bucket *bucket // nil: a list
-	parts  *parts  // of the bucket; nil: nobody asked the rule
+	parts  *parts  // of the bucket; nil: the rule has not split it yet
 	list   list
 	runs   runs   // of the list
-	retry  *retry // has bucket searched again and again
+	retry  *retry // distinct retry of bucket
 }
 
 // parts are what an access path has left of a bucket.
@@ -29,7 +29,7 @@ type parts struct {
 // runs are the entries of a list from begin on, in the order of their costs.
 type runs struct {
 	outcome
-	costs []uint32 // nil: nobody asked the rule
+	costs []uint32 // nil: the rule has not judged them yet
 	begin int
 }
 
@@ -71,8 +71,8 @@ func (s *search) below() bool {
 // lazySet has documents that were not looked up, because they contain words of the query with typos that were not expanded. It waits
 // with the other sets, under a lower bound of its key.
 type lazySet struct {
-	bound  []uint64 // costs of the first rules: its documents have these, or greater ones; nil: there is no such set
-	expand func()   // looks for the documents, and has them wait with all others that are no hits
+	bound  []uint64 // costs of the first rules: its documents have at least these; nil: there is no such set
+	expand func()   // looks the documents up, and makes them wait with all others that are not hits
 }
 
 // unknown returns the number of typos from which on documents were not looked up, or 0 if all were.
@@ -101,8 +101,8 @@ func (l *lazySet) isNext(stack []verdict) bool {
 type cachedSet struct {
 	hits   *topHits // nil: none are cached
 	m      *memo
-	left   int    // hits to come; behind the last one the others are next
-	expand func() // has all documents wait that are no hits
+	left   int    // hits to come; the uncached ones follow the last
+	expand func() // makes all documents wait that are not hits
 }
 
 // isNext reports whether the uncached documents are next.

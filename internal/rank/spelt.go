@@ -16,9 +16,9 @@ type speltWord struct {
 
 // spellingsIn is what a segment has of a word.
 type spellingsIn struct {
-	rows      *roaring.Bitmap   // that have it as typed or, if it is typed without accents, with some; nil for none
+	rows      *roaring.Bitmap   // rows that have it as typed or, if it is typed without accents, with some; nil: none
 	spellings []segment.Posting // with the accents
-	word      segment.Posting   // of a word that is typed without accents: however it is spelt
+	word      segment.Posting   // for a word typed without accents: the word in any spelling
 }
 
 // among returns the rows of a set that has tells from others.

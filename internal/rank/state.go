@@ -21,12 +21,12 @@ type search struct {
 	job
 	scratch
 	out     page
-	retry   *retry    // of the bucket that is searched again and again; nil: none is
+	retry   *retry    // of the bucket in distinct retry; nil: none
 	memo    *memo     // where the first hits are cached; nil: nowhere
-	root    *bucket   // all that the query finds; nil while cached stands for it
+	root    *bucket   // all documents that the query finds; nil while cached replaces it
 	cached  cachedSet // the first hits that were cached
-	lazy    lazySet   // documents with words that are misspelt, where nobody looked for them
-	partial bool      // what is ranked is not all that the query finds
+	lazy    lazySet   // documents with unexpanded typos
+	partial bool      // not all documents that the query finds are ranked
 }
 
 // job is a request and what its query finds: everything that candidates depend on.
@@ -41,7 +41,7 @@ type request struct {
 	turn   turns.Turn // of ctx
 	r      *Request
 	rules  []rule
-	scored bool // scores are needed, so every hit goes through all rules
+	scored bool // scores are needed, so all rules judge every hit
 	isLate bool
 }
 
@@ -50,16 +50,16 @@ type findings struct {
 	ix       *Index
 	graph    *query.Graph   // without terms for a placeholder search
 	fields   query.FieldSet // searched fields; nil: all
-	ranks    []int          // of the terms: when each may be dropped
-	docs     []rows         // of the nodes: documents that match at any level
-	matches  []bool         // of the nodes: some document does
-	onlyAt   []int          // of the nodes: the level at which all of them do; −1 where they do at several
+	ranks    []int          // by term: when it may be dropped
+	docs     []rows         // by node: documents that match at any level
+	matches  []bool         // by node: whether a document matches
+	onlyAt   []int          // by node: the level at which all documents match; −1: at several
 	byTerm   []int          // first node of each term, and the number of nodes
 	grams    bool           // some n-gram matches a document
 	nested   bool           // documents that miss fewer terms are also among those that miss more
 	weights  []int32        // by field: weight, or −1 when it is not searched
 	wordsMax uint64
-	spelt    []speltWord // words in whose accents documents may differ
+	spelt    []speltWord // words whose accents may differ between documents
 	typed    []byte      // how these are typed
 }
 
@@ -67,12 +67,12 @@ type findings struct {
 type scratch struct {
 	*memory
 	pos           positions.Reader
-	usedWeights   []int // of the searched fields, ascending; nil when nobody asked yet
+	usedWeights   []int // of the searched fields, ascending; nil: not computed yet
 	stands        map[standingKey]*roaring.Bitmap
-	starts        rows                // what startingWith found; nil when it did not fill the page
-	startsOf      int                 // the node of which that is
-	declined      map[string]struct{} // keys of classes that this search does without
-	readPairs     map[pairKey][]uint8 // what pairs cost, where a bucket is searched again and again
+	starts        rows                // result of startingWith; nil if it did not fill the page
+	startsOf      int                 // the node that starts belongs to
+	declined      map[string]struct{} // keys of classes that this search does not use
+	readPairs     map[pairKey][]uint8 // costs of pairs, for a bucket that is searched again and again
 	readPairBytes int                 // that they take
 	scores        *scorer             // nil: no rule has asked yet
 }
@@ -81,9 +81,9 @@ type scratch struct {
 type memory struct {
 	list       lists
 	sets       []set     // that wait, the least last
-	stack      []verdict // what the rules said on the way to the least set
+	stack      []verdict // verdicts of the rules on the way to the least set
 	tokens     []text.Token
-	inSet      []uint32    // rows of a set that is gone through
+	inSet      []uint32    // rows of the set being read
 	pruning    []costLists // of a pruner, by segment
 	classified costLists   // of classes that are made
 	sorting    sorting
@@ -254,7 +254,7 @@ type sorting struct {
 	ordinals []uint32
 	places   []uint32
 	distinct positions.Stack[SortValue] // of the lists that are being ranked
-	dirty    int                        // of distinct: what lies behind was never written
+	dirty    int                        // of distinct: the part beyond was never written
 }
 
 // release forgets the values, which are of the view.

@@ -29,7 +29,7 @@ var (
 type topHits struct {
 	rows []topHit
 	all  bool    // there are no others
-	of   []share // by place of the segment among the large ones
+	of   []share // by index of the segment among the large ones
 }
 
 // share is what a large segment has of a query.
@@ -40,13 +40,13 @@ type share struct {
 
 type topHit struct {
 	row   uint32
-	place int32 // of its segment among the large ones
+	place int32 // index of its segment among the large ones
 }
 
 // memo is where the top hits of a query are cached.
 type memo struct {
 	large  []int   // segments
-	places []int32 // by segment: its place among the large ones; −1: it is small
+	places []int32 // by segment: its index among the large ones; −1: it is small
 	key    []byte
 }
 
@@ -86,7 +86,7 @@ func recall(s *search, m *memo) bool {
 	}
 	skip := s.r.skip()
 	if now := without(&s.job, l, m); now != l {
-		if now == nil || s.ctx.Err() != nil || skip > 0 && now.count() != l.count() { // a filter that was stopped says nothing
+		if now == nil || s.ctx.Err() != nil || skip > 0 && now.count() != l.count() { // the result of a stopped filter has no meaning
 			return false
 		}
 		l = now

@@ -14,15 +14,15 @@ type ValueClass uint8
 const (
 	OfNumber ValueClass = iota
 	OfText
-	OfPlace // a point, by its distance; no field has one beside the others
+	OfPlace // a point, by its distance; a field of points has no other class
 	OfNothing
 )
 
 // SortValue is the value by which a document, or all of a bucket, is sorted.
 type SortValue struct {
 	Class    ValueClass
-	Rest     int16   // of a number: as in numeric.Value
-	Number   float64 // likewise its Float; distance in metres of a place
+	Rest     int16   // for a number: as in numeric.Value
+	Number   float64 // likewise its Float; for a place the distance in metres
 	Text     []byte  // normalised; memory of the view
 	Lat, Lng float64 // of a place, in degrees
 }
@@ -59,7 +59,7 @@ func (v *SortValue) Compare(o *SortValue, desc bool) int {
 type ScoreKind uint8
 
 const (
-	ByRelevance  ScoreKind = iota // rules that look at how the query matched, consecutive ones as one
+	ByRelevance  ScoreKind = iota // rules that look at how the query matched; consecutive ones count as one
 	BySimilarity                  // of vectors
 	ByField                       // the value of a field
 	ByDistance                    // from a point

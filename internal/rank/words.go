@@ -59,7 +59,7 @@ func reached(s *findings, base rows, all bool) (out []rows, raw bool) {
 	out = make([]rows, n+1)
 	for _, f := range at[n] {
 		switch {
-		case f.raw && f.cost > 0 && s.nested: // the first term alone is there
+		case f.raw && f.cost > 0 && s.nested: // only the first term is present
 			raw = true
 		case f.raw:
 			f.rows = s.live(f.rows)
@@ -149,7 +149,7 @@ func interpretationsOf(s *findings, within rows, cost int) []interpretation {
 type interpretationFinder struct {
 	s     *findings
 	cost  int
-	alone bool // there is one interpretation only: its documents are known
+	alone bool // there is only one interpretation: its documents are known
 	nodes []int
 	found []interpretation
 }

@@ -209,7 +209,7 @@ func (f *Scope) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 		s.mu.Unlock()
 		p := new(slabPart)
 		s.mu.Lock()
-		if s.slab.isFull() { // or somebody else has made room meanwhile
+		if s.slab.isFull() { // or another goroutine made room meanwhile
 			s.slab.add(p)
 		}
 	}

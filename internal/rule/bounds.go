@@ -5,7 +5,7 @@ type Bounds struct {
 	Words              int // words of a query that rules are compared with
 	Rules              int // rules that apply to a search
 	Pins               int // documents that are pinned in a search
-	WordCombinations   int // rules whose words are compared with those of a query
+	WordCombinations   int // rules whose words are compared with the query
 	FilterCombinations int // ways to satisfy a filter, and how often the values of a rule are compared with one of them
 	Or                 int // parts of an OR, and values of an IN
 	And                int // parts of an AND

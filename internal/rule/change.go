@@ -18,7 +18,7 @@ type Change struct {
 	Actions      []Action
 	GivesActions bool // Actions is sent; it may be empty
 
-	shaped bool // the actions are an array or an object, so Form is that of the rule from now on
+	shaped bool // the actions are an array or an object, so the rule takes Form from now on
 }
 
 // changed returns the rule with the change applied, or a new rule if old is nil. The error is bad_request if a part of old stays that

@@ -91,7 +91,7 @@ func (f *finder) find(asked string) []*Rule {
 	if len(list) == 0 {
 		return f.rules
 	}
-	open := tokens[len(tokens)-1].Kind == text.Word // the last word may go on
+	open := tokens[len(tokens)-1].Kind == text.Word // the last word may be incomplete
 	fits := map[int32]foundRule{}
 	for i, w := range list {
 		for at, typos := range f.lookUp(w, open && i == len(list)-1) {

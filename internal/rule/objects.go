@@ -17,7 +17,7 @@ const (
 	maxDescription = 64 << 10 // bytes
 	maxText        = 4 << 10  // bytes of words, of an attribute and of a value
 	maxFacets      = 100      // values of a filter condition
-	maxNesting     = 32       // arrays and objects around a value of a filter condition; each is parsed anew
+	maxNesting     = 32       // arrays and objects around a value of a filter condition; each level is parsed again
 	maxPins        = 1_000    // of a rule
 	maxScales      = 100      // of a rule
 	maxIDs         = 1_000    // of an action

@@ -70,7 +70,7 @@ type Action struct {
 type Selector struct {
 	IndexUID *string  // nil: of every index
 	ID       *string  // external id; nil: any
-	IDs      []string // external ids, one of which the document has; nil: any
+	IDs      []string // external ids; the document has one of them; nil: any
 	Filter   *filter.Expr
 	raw      json.RawMessage // of Filter, as it was sent
 }

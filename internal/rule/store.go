@@ -42,7 +42,7 @@ type Store struct {
 	fs   vfs.FS
 	file string
 
-	mu  sync.Mutex // held by who changes them
+	mu  sync.Mutex // held while they are changed
 	set atomic.Pointer[Set]
 }
 

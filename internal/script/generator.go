@@ -80,11 +80,11 @@ type binding struct {
 // blocks). It writes these before the current statement and uses a variable for the value.
 type generator struct {
 	out       strings.Builder
-	scopes    []map[string]binding // of the function at hand, innermost last
+	scopes    []map[string]binding // of the current function, innermost last
 	functions []*function
 	loops     []loopLabels
 	names     int
-	written   int  // bytes, with what was written only to be put elsewhere
+	written   int  // bytes, including statements written only to be moved
 	full      bool // it would be too long: nothing more is written
 	top       bool // outside of functions and closures
 }

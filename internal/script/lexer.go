@@ -79,7 +79,7 @@ type lexer struct {
 	pos       int
 	line      int
 	lineStart int
-	depth     int // strings in backticks around the interpolated block at hand
+	depth     int // strings in backticks around the current interpolated block
 	open      int // braces within it
 }
 

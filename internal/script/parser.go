@@ -10,10 +10,10 @@ type parser struct {
 	lexer     lexer
 	ahead     [2]token // that were read and not taken yet
 	read      int      // how many those are
-	fault     error    // why no more can be read: tokEnd stands for what is there
-	forget    bool     // nobody wants the tree: of statements the last is kept
+	fault     error    // why parsing stopped: all further tokens are tokEnd
+	forget    bool     // the tree is not needed: keep only the last statement
 	depth     int
-	loops     int // around the statement at hand, within its function
+	loops     int // around the current statement, within its function
 	functions []*function
 	inner     bool // inside a function, a closure or a block
 }

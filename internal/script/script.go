@@ -86,7 +86,7 @@ type (
 	loop struct {
 		line  int
 		cond  node
-		until bool // go on while cond is false
+		until bool // loop while cond is false
 		after bool // cond stands after the body
 		body  *block
 	}

@@ -63,13 +63,13 @@ type placeID [16]byte
 type place struct {
 	id   placeID
 	of   Digest
-	free chan struct{} // holds one while nobody works on a page
+	free chan struct{} // holds one value while no request works on a page
 
 	// Of the page at work.
 	page  uint64          // how many pages seen is made of
 	seen  *roaring.Bitmap // ids of the documents on them
 	hits  int             // how many they were
-	last  []uint32        // ids on the page behind them; returned, unless nobody got it
+	last  []uint32        // ids on the following page; returned once the client has got it
 	given bool            // there is such a page
 	rows  rows
 	ahead ahead
@@ -93,7 +93,7 @@ type ahead struct {
 	filter     Digest // of the filter, with that of the token
 	ids        []uint32
 	complete   bool // nothing follows
-	total      int  // of hits, as the ranking told
+	total      int  // of hits, from the ranking
 	size       int  // how many were ranked; it grows from one time to the next
 }
 

@@ -42,7 +42,7 @@ func aggregated(ctx context.Context, v *index.View, r *aggregate.Request, found 
 		source.Kept, source.Keep = states.get, states.put
 		counted := source.Ordinals
 		source.Ordinals = func(seg int, field segment.FieldID, c *segment.Column, strings bool) aggregate.Ordinals {
-			if states.stale { // updates go on: of counts, the deleted rows are taken away, and all others are not counted again
+			if states.stale { // the index is being updated: deleted rows can be subtracted from counts, and other states are not recomputed
 				return counted(seg, field, c, strings)
 			}
 			if rows := v.Segments[seg].Rows(); found.Count(seg) < rows {

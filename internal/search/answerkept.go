@@ -27,7 +27,7 @@ var answers = resultcache.NewKind[*KeptAnswer]("answers to searches")
 type KeptAnswer struct {
 	members     []byte // all of them, up to the value of requestUid
 	note        Note
-	from, until int64 // in which seconds since 1970 hits stay in their order
+	from, until int64 // the seconds since 1970 in which the order of hits stays the same
 }
 
 // Note is cached with an answer.
@@ -63,7 +63,7 @@ func (r *Response) Keep(key, members []byte, note func() Note) {
 	q := r.request
 	if len(members) > keptAnswerBytes || r.Degraded() || r.result.kind != keyword || q.Hybrid != nil || q.Vector != nil || q.Media != nil ||
 		q.Reorder != nil || q.Foreign != nil || q.Rules != nil || q.ShowPerformanceDetails || q.ExplainPlan || q.Metadata ||
-		q.Suggest && r.None() { // an index of suggestions has changed meanwhile, maybe
+		q.Suggest && r.None() { // the index of suggestions may have changed meanwhile
 		return
 	}
 	scope := r.view.Cache.Own()

@@ -77,7 +77,7 @@ type Reading struct {
 	Hold  func(bytes int64) error // charges bytes to an account; may be nil
 	Yield func() error            // is called at short intervals; its error ends the parsing; may be nil
 
-	spare int // bytes that are charged and not allocated yet
+	spare int // bytes charged but not allocated yet
 	steps int // since the last Yield
 	ended error
 }

@@ -18,15 +18,15 @@ type concord struct {
 	find  *highlighter // that keys and classes are made of
 	able  bool
 	keys  []concordKey
-	class []wordClass    // by number; of 0 is what the query does not have
+	class []wordClass    // by number; number 0 is for words that the query does not have
 	ids   map[string]int // the classes of words of phrases
 
 	text  *segment.Concordance
 	print uint64 // fingerprint of the analysis
 	part  segment.ConcordancePart
-	next  int // number of the part behind that one
+	next  int // number of the part after that one
 	open  []openPlaces
-	stale bool        // the concordance is no help for this text
+	stale bool        // the concordance is useless for this text
 	room  budget.Room // of open
 
 	// found and classes have the words from base up to known; part ends at end.
@@ -41,7 +41,7 @@ type concordKey struct {
 	text   string
 	prefix bool
 	list   int    // of words that has it; -1 for a word of a phrase
-	class  uint16 // of all forms that are found; 0: each has its own
+	class  uint16 // of all forms found; 0: each has its own
 }
 
 // kind orders keys of the same text: what begins with it comes first.
@@ -120,7 +120,7 @@ func (c *concord) prepare(h *highlighter) {
 		c.class[c.ids[first]+1].phrases = class.phrases
 	}
 	c.able = len(c.class) <= math.MaxUint16 && !slices.ContainsFunc(c.keys, func(k concordKey) bool {
-		return len(k.text) > segment.LongestConcordForm || text.BeginsWithArticle(k.text, k.prefix) // it has forms without articles only
+		return len(k.text) > segment.LongestConcordForm || text.BeginsWithArticle(k.text, k.prefix) // only forms without articles are in it
 	})
 	if !c.able {
 		return

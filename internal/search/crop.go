@@ -87,21 +87,21 @@ type crop struct {
 	length  int
 	perfect intervalScore
 	needed  needed
-	matches []match // those that may be shown still, or are within length words of a match to come
+	matches []match // those that may still be shown, or are within length words of a later match
 	open    int     // of them, the first that is
 	sums    runSums // of those that are open
 	found   bool
 	score   intervalScore
-	run     [2]match // the first and the last of the best so far
+	run     [2]match // the first and the last match of the best run so far
 	count   int      // of its matches
-	settled bool     // start and end are that one's, or without one those of a text without matches
+	settled bool     // start and end are those of the run, or of a text without matches
 	start   int
 	end     int
 	shown   []match // those between start and end
 
 	concord concord
 	near    []match // of all matches, those that may be shown with the run
-	looked  int     // of matches, those that were looked at for it
+	looked  int     // number of matches already checked for it
 	tail    segment.Tail
 	offset  int // of the text that was read
 
@@ -112,7 +112,7 @@ type crop struct {
 // clock looks now and then whether an answer is wanted still.
 type clock struct {
 	turn turns.Turn // of the search; nil: it has all the time
-	tick int        // calls of wanted since it yielded
+	tick int        // calls of wanted since the last yield
 }
 
 // clockMatches and clockParts are how many matches, and parts of a text, are processed between checks whether the answer is still
@@ -139,7 +139,7 @@ func (c *crop) hold(list []match) error {
 	if n := len(list); n < cap(list) || n < 1<<10 {
 		return nil
 	}
-	return c.room.Hold((cap(c.matches) + cap(c.near)) * matchBytes) // one of them takes up to twice that now
+	return c.room.Hold((cap(c.matches) + cap(c.near)) * matchBytes) // growing one of them now takes up to twice that
 }
 
 // find computes start, end and shown of a text. rest, if not nil, is the rest of the text, of which it reads no more than necessary.
@@ -228,12 +228,12 @@ func (c *crop) bestRun() []match {
 // possible, and skips words that match nothing.
 func (c *crop) rest(r *textScan) {
 	window := c.matches[c.open:]
-	near := len(window) // of them, the last that a match to come may be in one run with
+	near := len(window) // of these, the last that can be in one run with a later match
 	if near > 0 && !c.overlong() && r.at-window[0].firstWord >= c.length {
 		c.consider(window)
 		near -= sort.Search(near, func(i int) bool { return r.at-window[i].firstWord < c.length })
 	}
-	last := 0 // word that has to be looked at before the crop is known
+	last := 0 // word that has to be processed before the crop is known
 	if c.found {
 		last = c.run[0].firstWord
 	}
@@ -299,7 +299,7 @@ func (c *crop) settle(r *textScan) {
 	if c.found {
 		last = c.run[1].lastWord
 	}
-	r.word(last + c.length) // is cut, if it is there
+	r.word(last + c.length) // cuts the text into words up to there
 	c.start, c.end = cropWindow(r.tokens, r.base, c.bestRun(), c.length)
 	c.shown = c.shown[:0]
 	for _, m := range c.matches {

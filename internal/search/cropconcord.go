@@ -124,7 +124,7 @@ func (c *crop) read(r *textScan, s []byte, t *segment.Tail, l text.Locales) (boo
 			return false, err
 		}
 	}
-	r.word(last + c.length) // is cut, if it is there
+	r.word(last + c.length) // cuts the text into words up to there
 	if r.err != nil {
 		return false, r.err
 	}

@@ -39,8 +39,8 @@ var cropSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 type keptCrops struct {
 	view       *index.View // nil: nothing is kept
 	highlights *query.Highlights
-	hash       []byte // of highlights and the analysis; nil: not worked out yet
-	key        []byte // of the last text that was asked for
+	hash       []byte // of highlights and the analysis; nil: not computed yet
+	key        []byte // of the last requested text
 }
 
 // get returns the cached crop of a member's text to the given number of words, or nil.

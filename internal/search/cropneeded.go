@@ -11,7 +11,7 @@ import (
 // matches may be skipped. The lists are chosen to be rare in the texts read so far. Phrases are always needed, because a match of a
 // phrase has to be found at its beginning: a word of a phrase is no match of its own.
 type needed struct {
-	score   intervalScore // that runs have to exceed; set is for it
+	score   intervalScore // to be exceeded by runs; set is for it
 	set     uint64
 	chosen  bool
 	lists   []querySpan
@@ -21,7 +21,7 @@ type needed struct {
 
 	read   int   // bytes of texts that were read
 	count  []int // matches by list
-	absent []int // bytes by list in which it was looked for, and not found
+	absent []int // by list: bytes in which it was searched for without success
 	sets   map[uint64]*wantedSet
 	find   *highlighter
 }
@@ -29,7 +29,7 @@ type needed struct {
 // wantedSet has the beginnings of the words of some lists and of phrases.
 type wantedSet struct {
 	starts *text.Beginnings
-	heads  [64]uint64 // by a hash of three bytes: what has less is short
+	heads  [64]uint64 // by a hash of three bytes; shorter forms are in short
 	short  bool
 }
 
@@ -85,7 +85,7 @@ func (n *needed) beyond(h *highlighter, score intervalScore) {
 		}
 		n.set |= 1 << l
 	}
-	for i := len(n.order) - 1; i >= 0; i-- { // what came in first may not have been worth it
+	for i := len(n.order) - 1; i >= 0; i-- { // the first ones may not have been useful
 		if bit := uint64(1) << n.order[i]; n.set&bit != 0 {
 			if n.set &^= bit; !n.enough() {
 				n.set |= bit

@@ -25,7 +25,7 @@ const farthest = 7
 // runSums is the score of a run of matches to which matches are added at the end and removed at the start.
 type runSums struct {
 	score intervalScore
-	count [64]int // matches by their words of the query, as a termSet tells those apart
+	count [64]int // matches by their words of the query, as distinguished by termSet
 }
 
 // push has the last match of a run, which is new.
@@ -110,7 +110,7 @@ func perfectOf(lists, phrases []querySpan) intervalScore {
 	}
 	// least[t] is the least cost of matches of all terms before t, with a gap after each.
 	var least [64]int
-	end = min(end, len(least)-1) // the last of the set stands for several: it costs nothing here
+	end = min(end, len(least)-1) // the last one stands for several: it costs nothing here
 	for t := 1; t <= end; t++ {
 		if terms>>(t-1)&1 == 0 {
 			least[t] = least[t-1]

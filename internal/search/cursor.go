@@ -36,7 +36,7 @@ const (
 
 // asked decides which documents a search finds, and in which order. Its JSON identifies a search.
 type askedOf struct {
-	Created  time.Time // of the index: its name may change, and another index may get it
+	Created  time.Time // of the index: its name may move to another index
 	Query    *string   // nil: documents are listed
 	Filter   string
 	IDs      []string
@@ -126,7 +126,7 @@ func (k *ranking) takeAhead(ctx context.Context) bool {
 			rows[at.segment].Add(uint32(at.row))
 		}
 	}
-	if k.filter != nil { // what it depends on may have changed
+	if k.filter != nil { // its inputs may have changed
 		allowed := k.filter.during(turns.Of(ctx))
 		for seg := range rows {
 			if !rows[seg].IsEmpty() {
@@ -193,7 +193,7 @@ type rest struct {
 	filter rank.Filter // nil: all live rows
 	live   []*roaring.Bitmap
 	seen   []*roaring.Bitmap
-	rows   []*roaring.Bitmap // by segment, once they were asked for
+	rows   []*roaring.Bitmap // by segment, once computed
 }
 
 // Rows returns the rows of a segment that the filter allows and earlier pages did not return. It is computed once.

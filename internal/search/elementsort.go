@@ -22,7 +22,7 @@ type sortElements struct {
 	field    segment.FieldID
 	bound    *filter.BoundElements
 	strays   bool             // see rank.Elements
-	stop     filter.Stop      // once it says so, the values are meaningless
+	stop     filter.Stop      // once it returns true, the values have no meaning
 	segments []chosenElements // once they were asked for
 	ordinals []uint32
 }

@@ -90,7 +90,7 @@ func searchFacet(ctx context.Context, v *index.View, r *FacetRequest, limit int)
 	if embedder == nil && (r.Search.Query != "" || v.Settings.DistinctAttribute != "") {
 		hits := 20
 		switch {
-		case r.Exhaustive && v.Settings.DistinctAttribute != "": // which documents are duplicates depends on the ranking
+		case r.Exhaustive && v.Settings.DistinctAttribute != "": // the ranking decides which documents are duplicates
 			hits = v.Settings.Pagination.MaxTotalHits
 		case r.Exhaustive:
 			hits = 0

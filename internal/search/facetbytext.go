@@ -26,7 +26,7 @@ func firstByText(sources []*facetSource, limit int) []facetValue {
 	}
 	var texts []byte
 	behind := func(a, b shown) bool { return bytes.Compare(texts[a.at:a.end], texts[b.at:b.end]) > 0 }
-	var first []shown // a heap, the last of them first
+	var first []shown // a heap, the last of them on top
 	for _, n := range countedNumbers(sources) {
 		at := len(texts)
 		texts = n.number.AppendText(texts)

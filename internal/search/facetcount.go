@@ -18,8 +18,8 @@ import (
 // ordinalCounts are the counts of a column's ordinals. Some are computed on demand.
 type ordinalCounts struct {
 	aggregate.Ordinals
-	among *roaring.Bitmap // an ordinal is counted when it is asked for; else nil
-	first *firstCounts    // those of the first ordinals are kept; else nil
+	among *roaring.Bitmap // ordinals are counted on demand; else nil
+	first *firstCounts    // cached counts of the first ordinals; else nil
 }
 
 // countOrdinals counts some documents of a segment.
@@ -64,9 +64,9 @@ type facetSource struct {
 	in      *facetRows
 	segment int            // its place in the view
 	all     ordinalCounts  // of the candidates
-	less    *ordinalCounts // of those among them that do not count; nil: none
+	less    *ordinalCounts // of candidates that do not count; nil: none
 	size    int            // ordinals
-	at      int            // the ordinal that a walk has come to
+	at      int            // current ordinal of a walk
 	number  numeric.Value  // its value
 	key     []byte
 }
@@ -224,7 +224,7 @@ func mostFrequent(sources []*facetSource, limit int) []facetValue {
 				first = s
 			}
 		}
-		var next *facetSource // with the least value of the others
+		var next *facetSource // with the smallest value of the others
 		sum := 0
 		for _, s := range open {
 			if s != first && (next == nil || s.compare(next) < 0) {

@@ -14,9 +14,9 @@ type firstCounts struct {
 	in     *facetRows
 	among  *roaring.Bitmap // the candidates, once they are needed
 	bits   *rowlist.Bits   // the same, until release
-	counts []uint32        // by ordinal; shared up to kept
+	counts []uint32        // by ordinal; those before kept are shared
 	kept   int             // how many of them are kept
-	key    []byte          // under which they are; nil: they are not to be
+	key    []byte          // their cache key; nil: not cached
 }
 
 // of returns the count of an ordinal.
@@ -46,10 +46,10 @@ func (f *firstCounts) release() {
 
 // Costs in tenths of a nanosecond. (Variables, so that tests can change them.)
 var (
-	timeOfRow    = 100 // a candidate, whose values are counted
-	timeOfSingle = 20  // the same in a column where no row has several
-	timeOfEntry  = 25  // a row with a value, looked up among the candidates
-	timeOfWord   = 10  // 64 rows of which it is marked which are candidates
+	timeOfRow    = 100 // counting the values of a candidate
+	timeOfSingle = 20  // the same if no row of the column has several
+	timeOfEntry  = 25  // looking up a row with a value among the candidates
+	timeOfWord   = 10  // a word of the candidates' bit set, 64 rows
 )
 
 // countsFirst reports whether counting the first values of a segment is faster than counting all values of its candidates.

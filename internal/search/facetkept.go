@@ -153,7 +153,7 @@ func (k *ordinalCounts) take(column *segment.Column, gone *roaring.Bitmap) {
 		k.Have, k.Times = slices.Clone(k.Have), slices.Clone(k.Times)
 	}
 	less := ^uint32(0)
-	if k.Inverse { // counted are those that are no candidates: they are more now
+	if k.Inverse { // the counts are of non-candidates, of which there are more now
 		less = 1
 	}
 	var ordinals []uint32

@@ -124,7 +124,7 @@ func (q *facetQuery) nearRanges(t turns.Turn, c *segment.Column) ([]ordinalRange
 			}
 		}
 		value := c.String(ord)
-		depth := 0 // up to which the rows are those of this value, too
+		depth := 0 // the rows include those of this value up to this depth
 		for limit := min(len(before), len(value), len(least)-1); depth < limit && before[depth] == value[depth]; {
 			depth++
 		}
@@ -133,7 +133,7 @@ func (q *facetQuery) nearRanges(t turns.Turn, c *segment.Column) ([]ordinalRange
 		for j := depth + 1; j <= len(value); j++ {
 			low := q.appendRow(&rows, value, j)
 			least = append(least, low)
-			last := n - j + q.budget // where the row has the column of the whole query
+			last := n - j + q.budget // index in the row of the column for the whole query
 			if near := last >= 0 && last < width && rows[j*width+last] < far; near || low == far && least[j-1]+1 >= far {
 				end := endOfPrefix(c, value[:j])
 				if near {
@@ -150,7 +150,7 @@ func (q *facetQuery) nearRanges(t turns.Turn, c *segment.Column) ([]ordinalRange
 // appendRow appends row j of the table in nearRanges, and returns the smallest distance in it.
 func (q *facetQuery) appendRow(rows *[]int, value []byte, j int) (low int) {
 	far, width := q.budget+1, 2*q.budget+1
-	last := (*rows)[(j-1)*width:] // column i is in k here, and in k+1 in the row before
+	last := (*rows)[(j-1)*width:] // column i is in k here, and in k+1 in the previous row
 	low = far
 	for k := range width {
 		i, d := j-q.budget+k, far
@@ -223,9 +223,9 @@ type facetMatches struct {
 	in      *facetRows
 	segment int // its place in the view
 	counts  ordinalCounts
-	plain   []ordinalRange // of these, all but those that folding may change
+	plain   []ordinalRange // of these, all except those that folding may change
 	folds   *foldedValues
-	folded  []int // places in folds of those that match
+	folded  []int // indexes in folds of the matching ones
 }
 
 // newFacetMatches finds the values that match q, or all values if q is nil.
@@ -311,7 +311,7 @@ func (m *facetMatches) appendFirst(ctx context.Context, values []facetValue, can
 			if t.Yield() != nil {
 				return false
 			}
-			if m.counts.among != nil { // it is quicker to count all than to look so many up
+			if m.counts.among != nil { // counting all is faster than so many lookups
 				m.counts = countOrdinals(m.in.column, true, candidates, m.in.Rows())
 			}
 		}
@@ -373,7 +373,7 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 	for i, m := range found {
 		looked := *m
 		if everywhere {
-			looked.counts = ordinalCounts{Ordinals: aggregate.Ordinals{Inverse: true}} // that nobody has a value is not known of any
+			looked.counts = ordinalCounts{Ordinals: aggregate.Ordinals{Inverse: true}} // inverse: no value is known to have no candidate
 		}
 		looked.each(func(ord int) { ords[i] = append(ords[i], ord) })
 		if len(m.folded) > 0 {
@@ -384,7 +384,7 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 			open = append(open, s)
 		}
 	}
-	var best []facetValue // a heap, the last of them first
+	var best []facetValue // a heap, the last of them on top
 	t, looked := turns.Of(ctx), 0
 	var parts []facetValue
 	for q := newSourceQueue(open, down, true); ; {

@@ -45,7 +45,7 @@ func compareCounted(a, b counted) int {
 // numberedCounts are the counts of a field's values, by number.
 type numberedCounts struct {
 	sources []*facetSource
-	only    []*facetMatches // by source: the values that are counted; nil: all
+	only    []*facetMatches // by source: the values to count; nil: all
 	of      *numbering.Numbers
 	counts  []uint32
 }
@@ -157,7 +157,7 @@ func (c *numberedCounts) gatherEnd(count, limit int, last bool) []counted {
 		}
 		return compareCounted(a, b) > 0
 	}
-	end := make([]counted, 0, limit) // a heap, the furthest from the end first
+	end := make([]counted, 0, limit) // a heap, the furthest from the end on top
 	c.each(count, func(s *facetSource, ord, n int) {
 		if v := (counted{count: n, source: s, ord: ord}); len(end) < limit || behind(end[0], v) {
 			end = keepBest(end, limit, v, behind)

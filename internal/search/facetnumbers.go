@@ -121,7 +121,7 @@ func textRange(c *segment.Column, low, high string, negative bool) ordinalRange 
 		from, to = numeric.Value{Float: -to.Float, Rest: -to.Rest}, numeric.Value{Float: -from.Float, Rest: -from.Rest}
 	}
 	r := ordinalRange{c.SearchNumber(from), c.SearchNumber(to)}
-	if r.hi < c.Numbers() && c.Number(r.hi) == to { // other digits may have been rounded to it
+	if r.hi < c.Numbers() && c.Number(r.hi) == to { // other numbers may have been rounded to it
 		r.hi++
 	}
 	return r

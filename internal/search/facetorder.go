@@ -98,7 +98,7 @@ func (m *matchedValues) first(ctx context.Context) ([]facetValue, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.query != nil { // values that were found by their folded form are sorted by it
+	if m.query != nil { // values found by their folded forms are sorted by these
 		sortByFold(values, m.query.locales)
 	}
 	values = firstOfValues(values, m.limit)

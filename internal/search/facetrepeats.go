@@ -34,8 +34,8 @@ var maxRepeats = 1 << 15
 
 // repeats are values of a column.
 type repeats struct {
-	compared []uint64 // the segments with which it was compared, by the numbers of their scopes, ascending
-	ords     []uint32 // the values that several rows of the segment have, or rows of one of those, too; ascending
+	compared []uint64 // the segments it was compared with, by the numbers of their scopes, ascending
+	ords     []uint32 // the values of several rows in the segment, or in it and one of those; ascending
 	many     bool     // there are too many: ords has none
 }
 
@@ -204,7 +204,7 @@ func findValue(a *facetColumn, ord int, b *facetColumn, low, high int) (int, boo
 // joinColumns adds to found the values that several columns have, and a few others: values are matched by 32 bits of their hashes.
 func joinColumns(columns []facetColumn, total int, found [][]uint32) {
 	shift := 32 - min(bits.Len(uint(2*total)), 31)
-	table := make([]uint64, 1<<(32-shift)) // hashes, and below them the places of values counted through all columns from 1
+	table := make([]uint64, 1<<(32-shift)) // hashes, and below them the places of values, counted through all columns from 1
 	again := make([]uint64, total/64+1)
 	place := uint64(0)
 	for i := range columns {

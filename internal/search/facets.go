@@ -25,7 +25,7 @@ type facet struct {
 	name   string
 	order  settings.FacetOrder
 	values []facetValue
-	stats  *aggregate.Figures // of its numbers; nil: it has none
+	stats  *aggregate.Figures // of its numbers; nil: none
 }
 
 // facetField is a field to count, with the order of its values.

@@ -20,7 +20,7 @@ type facetSelection struct {
 	counts           *candidateCounts
 	less             []*roaring.Bitmap // candidates that do not count; nil: none
 	memory           *facetMemory
-	err              error // of the turn; what was picked is of no use then
+	err              error // of the turn; the selection is then unusable
 }
 
 // facetSelector picks the values of a selection. ok is false if another selector has to.

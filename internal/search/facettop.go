@@ -71,7 +71,7 @@ var fewValues = 1 << 12
 
 // sourceQueue yields the values of sources in ascending or in descending order.
 type sourceQueue struct {
-	heap    []*facetSource // the one with the next value first
+	heap    []*facetSource // the one with the next value on top
 	step    func(*facetSource) bool
 	descend bool
 	same    []*facetSource
@@ -222,7 +222,7 @@ func (l *repeatedList) mostFrequent(sources []*facetSource, limit int) []facetVa
 			}
 		}
 		if from = end; n < 2 {
-			n = 0 // it has its place among those of one document
+			n = 0 // it is listed among those with one document
 		}
 		best.add(n, nil, i)
 	}

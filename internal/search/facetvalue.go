@@ -19,19 +19,19 @@ type facetValue struct {
 	isNumber bool
 	number   numeric.Value
 	key      []byte // of a string: normalised
-	shown    []byte // of a number: nil until it is known to be shown
+	shown    []byte // of a number; nil until it is known to be shown
 	count    int
 
-	in     *facetRows // of a string: where it stands; nil for numbers
+	in     *facetRows // of a string: where it is; nil for numbers
 	ord    int        // of a string: in its column
-	varies bool       // candidates may spell it otherwise than shown
+	varies bool       // candidates may spell it differently
 }
 
 // facetRows are the documents of a segment whose values of a facet are counted.
 type facetRows struct {
 	segment.Live
 	column  *segment.Column
-	found   *rank.Result // whose candidates in the segment they are; nil: those of among
+	found   *rank.Result // has the candidates in the segment; nil: they are those of among
 	segment int          // its place in the view
 	among   *roaring.Bitmap
 }
@@ -169,7 +169,7 @@ func (v *facetValue) text() []byte {
 
 // topValues keeps limit values of a list: those with the largest counts, and among equal counts the first.
 func topValues(values []facetValue, limit int) []facetValue {
-	var top []int // a heap of the places of the best so far, the worst of them first
+	var top []int // a heap of the indexes of the best so far, the worst of them on top
 	compare := func(i, j int) int { return cmp.Or(cmp.Compare(values[i].count, values[j].count), cmp.Compare(j, i)) }
 	worse := func(i, j int) bool { return compare(i, j) < 0 }
 	for i := range values {

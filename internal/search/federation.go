@@ -22,9 +22,9 @@ type FederatedRequest struct {
 	Queries                []FederatedQuery
 	Offset, Limit          int
 	Page, HitsPerPage      *int               // either given: page mode
-	Facets                 []IndexFacets      // in the order of the uids; those of indexes without a query are only checked
+	Facets                 []IndexFacets      // in the order of the uids; those of indexes without a query are only validated
 	MergeFacets            *MergeFacets       // nil: facets are shown by index
-	Aggregations           *aggregate.Request // of what all queries find; nil: none
+	Aggregations           *aggregate.Request // of the results of all queries; nil: none
 	GroupBy                *GroupBy           // nil: hits are not grouped
 	Suggest                bool               // the answer has suggestions
 	Distinct               *string            // nil: each query has its own, or that of its index
@@ -34,23 +34,23 @@ type FederatedRequest struct {
 	Metadata               bool
 
 	// Of a search in a network.
-	Networked bool          // other instances may take part, and the answer says which of them failed
+	Networked bool          // other instances may take part, and the answer names those that failed
 	Self      string        // name of this instance in the network; "" for none
-	SelfErr   *apierr.Error // why what is found here may be less than there is; nil: it is all
+	SelfErr   *apierr.Error // why local results may be incomplete; nil: they are complete
 	Proxy     bool          // the answer is for another instance, which merges it with others
-	Reorder   Reorder       // nil: hits stay as they are merged
-	AsSearch  *string       // the query of a plain search, whose form the answer has; nil: that of a federated one
+	Reorder   Reorder       // nil: hits stay in merged order
+	AsSearch  *string       // the query of a plain search, whose form the answer takes; nil: the form of a federated one
 	// Foreign and ForeignNetwork insert the documents of all instances instead of their ids in networked hits; nil: each instance
 	// inserts its own. The views are held until the answer is written.
 	Foreign        *Foreign
 	ForeignNetwork ForeignNetwork
-	Leaves         []string      // of an answer for another instance: the foreign indexes whose ids stay as they are
-	Errors         *RemoteErrors // of what was read beside the search; nil: none
+	Leaves         []string      // for an answer to another instance: the foreign indexes whose ids are left
+	Errors         *RemoteErrors // of reads in addition to the search; nil: none
 	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.
 	Remotes func(ctx context.Context) []*RemoteAnswer
 	// RemoteGroups asks them for the hits of some groups. It is set if Remotes and GroupBy are.
 	RemoteGroups func(ctx context.Context, keys []rank.GroupKey) []*RemoteAnswer
-	GroupKeys    []rank.GroupKey // of the groups that another instance asks for; nil: it asks for those of a page
+	GroupKeys    []rank.GroupKey // of the groups that another instance asks for; nil: those of a page
 
 	parts parts // of queries, in a network; see AddPart
 }
@@ -59,7 +59,7 @@ type FederatedRequest struct {
 type FederatedQuery struct {
 	View     *index.View // queries of one index have the same
 	Request  *Request    // without a page and facets of its own
-	Weight   float64     // its scores are multiplied by this before they are compared
+	Weight   float64     // its scores are multiplied by this before comparison
 	Position int         // shown in its hits; the lower one comes first among equals
 	Shared   bool        // other instances are asked the same
 }
@@ -67,12 +67,12 @@ type FederatedQuery struct {
 // IndexFacets are the facets asked of one index.
 type IndexFacets struct {
 	View  *index.View
-	Names []string // nil: none; empty: none, but the index has its place in the answer
+	Names []string // nil: none; empty: none, but the index is listed in the answer
 }
 
 // MergeFacets shows the facets of all indexes as one.
 type MergeFacets struct {
-	MaxValues *int // a facet; nil: as many as there are
+	MaxValues *int // per facet; nil: all
 }
 
 // QueryError is an error of one of several queries.
@@ -100,7 +100,7 @@ type FederatedResponse struct {
 	remotes      []*RemoteAnswer
 	hits         []federatedHit
 	total        int
-	facets       []indexFacets     // of queried indexes that were asked for some
+	facets       []indexFacets     // of queried indexes for which some were requested
 	aggregations *aggregate.Result // nil: not asked for
 	suggestions  []suggested       // of a search that found nothing
 
@@ -111,7 +111,7 @@ type FederatedResponse struct {
 	hydrations map[string]*networkHydration // by index
 
 	start  time.Time
-	stages *stages // nil: nobody wants to know
+	stages *stages // nil: not requested
 }
 
 // federatedHit is a hit of one of the queries, or of another instance.
@@ -182,7 +182,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	drops := distinct != nil || len(own) > 0 || r.parts.distinct()
 	steady := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.steadyTotals })
 	offset, limit, paged := r.page()
-	mergesAll := drops && (steady || paged) // duplicates behind the page count, too, so that all pages have the same total
+	mergesAll := drops && (steady || paged) // duplicates after the page count, too, so that all pages have the same total
 	pinned := 0
 	for i := range resp.queries {
 		pinned += len(resp.queries[i].ranking.pins)
@@ -223,7 +223,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		}
 		resp.stages.done("federating results > aggregations")
 	}
-	counted := remotes != nil && (!drops || r.GroupBy != nil) // nothing that is merged changes what is counted here
+	counted := remotes != nil && (!drops || r.GroupBy != nil) // merging does not change local counts
 	if counted {
 		if err := resp.countFacets(facets, sets, spread); err != nil {
 			return nil, err

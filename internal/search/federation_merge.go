@@ -13,11 +13,11 @@ import (
 // merger merges the hits of queries, each in its own order, into one list.
 type merger struct {
 	heads    heads
-	seen     map[string]map[segment.DocID]bool // documents of the indexes that have several queries
+	seen     map[string]map[segment.DocID]bool // documents of indexes with several queries
 	distinct *valueSet                         // nil: none
-	own      map[ownDistinct]*valueSet         // of the fields that several queries of an index keep apart
+	own      map[ownDistinct]*valueSet         // of the distinct fields of several queries of an index
 	parts    *parts
-	sets     map[string]*indexSet // by uid, told of duplicates
+	sets     map[string]*indexSet // by uid; they are told of duplicates
 	turn     turns.Turn
 	err      error // of the turn or its account; ends the merge
 }
@@ -51,7 +51,7 @@ type head struct {
 	score    float64
 	weight   float64
 	position int
-	behind   []head // the next ones of a list that uniteHybrids made; nil: they follow in the list of the hit
+	behind   []head // the next ones of a list made by uniteHybrids; nil: they follow in the list of the hit
 }
 
 func headOf(h federatedHit) head {
@@ -223,7 +223,7 @@ func (m *merger) ownOf(hit *remoteHit) *valueSet {
 	if k.field == "" || m.own == nil {
 		return nil
 	}
-	if m.own[k] == nil { // this instance searches no part
+	if m.own[k] == nil { // this instance does not search a part of it
 		m.own[k] = newValueSet(k.field)
 	}
 	return m.own[k]

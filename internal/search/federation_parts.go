@@ -13,9 +13,9 @@ import (
 // parts say what the parts of queries share, by the position of their hits.
 type parts struct {
 	hybrids   map[int]hybridPart
-	alike     map[string]int    // by text of a hybrid query without its filter: the first query with it
+	alike     map[string]int    // by text of a hybrid query without its filter: the first such query
 	uids      map[int]string    // of the indexes
-	distincts map[string]string // by index: the field whose values no two hits share; "": none, or not the same for all its queries
+	distincts map[string]string // by index: the distinct field of all its queries; "": none, or not the same
 }
 
 // hybridPart is a part of a hybrid query.

@@ -349,11 +349,11 @@ func hidden(field *string, doc, shown []byte) []byte {
 		return append(dst, '}')
 	}
 	has := false
-	_ = eachValueAt(shown, *field, func([]byte) { has = true }) // what cannot be read has no values
+	_ = eachValueAt(shown, *field, func([]byte) { has = true }) // unreadable values count as missing
 	if has {
 		return append(dst, '}')
 	}
-	n, list := 0, 0 // how many values, and where their list begins
+	n, list := 0, 0 // number of values, and where their list begins
 	_ = eachValueAt(doc, *field, func(scalar []byte) {
 		if n++; n == 1 {
 			dst = append(jsontext.AppendQuoted(dst, *field), ':')

@@ -26,7 +26,7 @@ var ruleKindNames = [...]string{"relevancy", "ascending values", "descending val
 func ruleKinds(k *ranking) []ruleKind {
 	asked := k.kind != keyword || strings.TrimSpace(k.request.Query) != ""
 	var kinds []ruleKind
-	var sorted []string // fields; a second sort by one of them changes nothing
+	var sorted []string // fields; a second sort by one of them has no effect
 	addField := func(field string, desc bool) {
 		if slices.Contains(sorted, field) {
 			return
@@ -72,7 +72,7 @@ func ruleKinds(k *ranking) []ruleKind {
 				continue
 			}
 			if k.kind == semantic && slices.Contains(kinds, byRelevancy) {
-				return kinds // similarity stands in the place of the first of them only
+				return kinds // similarity replaces only the first of them
 			}
 			kinds = append(kinds, byRelevancy)
 		}

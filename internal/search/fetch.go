@@ -136,7 +136,7 @@ func fetchRows(ctx context.Context, v *index.View, r *FetchRequest) ([]*roaring.
 	}
 	only := r.Filter
 	if r.Shard != "" {
-		if ids != nil && ring.Has(r.Shard) { // which tell their shards themselves
+		if ids != nil && ring.Has(r.Shard) { // ids determine their shards
 			ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return ring.Names()[ring.Owner([]byte(id))] != r.Shard })
 		} else {
 			only = filter.And(only, filter.InShard(r.Shard))
@@ -161,7 +161,7 @@ type documentWriter struct {
 	wanted  segment.Wanted // what of a document is read
 	vectors *embeddings    // nil: not shown
 	doc     []byte
-	room    budget.Room // of doc and what is shown of it
+	room    budget.Room // for doc and what is shown of it
 }
 
 func newDocumentWriter(account *budget.Account, v *index.View, fields []string, vectors bool) *documentWriter {

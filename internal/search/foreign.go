@@ -60,7 +60,7 @@ type hydration struct {
 	keys []hydratedKey
 	at   map[string]*foreignDocuments // by path, the same as keys
 
-	meter budget.Meter // of the answer that documents are put into
+	meter budget.Meter // of the answer into which documents are inserted
 }
 
 // hydratedKey is a path, or its rest further down in a document.
@@ -73,13 +73,13 @@ type hydratedKey struct {
 type foreignDocuments struct {
 	view  *index.View
 	shown selection
-	known map[string][]byte // by id; a page of hits names few documents many times
+	known map[string][]byte // by id; hits of a page name few documents many times
 	doc   []byte
 	meter *budget.Meter
 
-	leaves bool            // ids stay as they are: another instance puts documents in their place
-	asked  map[string]bool // ids are noted here, and stay as they are; nil: they are not noted
-	only   bool            // all that can be shown is known
+	leaves bool            // ids are left: another instance inserts documents
+	asked  map[string]bool // ids are recorded here, and left; nil: they are not recorded
+	only   bool            // known has everything that can be shown
 }
 
 // hydration returns nil if there is nothing to do: f is nil, or no foreign key leads to an index that the caller may read. A foreign

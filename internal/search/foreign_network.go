@@ -297,7 +297,7 @@ func (r *FederatedResponse) hydrate(ctx context.Context, dst []byte, spans *hitS
 // readForeign requests the documents of the recorded ids from the network. The answer has the given length.
 func (r *FederatedResponse) readForeign(ctx context.Context, length int) error {
 	account := turns.Of(ctx).Account()
-	read := map[string]map[string][]byte{} // by index: keys of several may lead to the same
+	read := map[string]map[string][]byte{} // by index: several keys may lead to the same
 	for _, uid := range slices.Sorted(maps.Keys(r.hydrations)) {
 		h := r.hydrations[uid]
 		if h == nil {

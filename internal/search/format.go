@@ -37,24 +37,24 @@ type formatter struct {
 	crop         covering
 	cropWords    []int // by the place in crop
 
-	room  int64       // bytes that the answer may have
+	room  int64       // memory that the answer may still use
 	holds budget.Room // of out and of the spans of walker
 
 	options map[string]*pathOptions
-	last    *pathOptions   // what was asked for last; nil: nothing
+	last    *pathOptions   // result of the last lookup; nil: none
 	paths   []*pathOptions // the values of options, by index
 	cut     crop
 	kept    keptCrops
-	segment int         // of the document at hand, in the view
+	segment int         // of the current document, in the view
 	row     segment.Row // and its row there
 	path    []byte
-	tails   []segment.Tail // of members of the document at hand, in its order
-	rest    continuation   // of the value at hand; nil: it is whole
+	tails   []segment.Tail // of members of the current document, in order
+	rest    continuation   // of the current value; nil: the value is complete
 	tail    *segment.Tail  // that rest
-	member  []byte         // the key of the value at hand, as it is written, where that is a string of the document itself; else nil
+	member  []byte         // the raw key of the current value if that is a string member of the document itself; else nil
 	text    []byte
 	spans   []byteSpan
-	parts   []byte // of the document at hand
+	parts   []byte // of the current document
 	out     []byte
 	walker  positionWalker
 }
@@ -68,9 +68,9 @@ type pathOptions struct {
 	displayed bool
 	locales   text.Locales
 
-	fingerprint uint64 // of the analysis with these locales; 0: not worked out yet
+	fingerprint uint64 // of the analysis with these locales; 0: not computed yet
 
-	found int // place among the matches of the document at hand, from 1; one of another document names another path
+	found int // index among the matches of the current document, from 1; for another document the value names another path
 }
 
 // newFormatter prepares formatting for the hits of r on v. h may be nil if there is no query.
@@ -475,7 +475,7 @@ type positionWalker struct {
 	f     *formatter
 	found []pathMatches
 	spans int   // of all that were found
-	err   error // of the first text that was not read to its end
+	err   error // of the first text that could not be read to its end
 }
 
 func (w *positionWalker) Field(path []byte) int {

@@ -26,7 +26,7 @@ type highlighter struct {
 	words    []wordList
 	begins   beginnings           // of words
 	starts   *text.Beginnings     // of words and phrases
-	seen     map[string]formMatch // by token form: most words come again
+	seen     map[string]formMatch // by token form: most words repeat
 }
 
 // phraseForm is a query.Phrase.
@@ -60,7 +60,7 @@ type formMatch struct {
 // beginnings are the first bytes, and the first two bytes, of all forms to look up. Nearly all words of a text begin otherwise and
 // need no lookup.
 type beginnings struct {
-	one [4]uint64  // by byte: what has no second one
+	one [4]uint64  // by byte: for forms of a single byte
 	two [16]uint64 // by a hash of two bytes
 }
 

@@ -15,7 +15,7 @@ import (
 // FilterHint names a field that filters may use, with some of its values.
 type FilterHint struct {
 	Field  string
-	Values []string // the most frequent first; of equal ones the lower first
+	Values []string // the most frequent first; among equal ones the lower first
 }
 
 const (

@@ -11,7 +11,7 @@ import (
 // lowestSpellings has the segments with strings of a field, in which those spellings are.
 type lowestSpellings struct {
 	columns []spelledColumn
-	some    bool // some document of a column is no candidate
+	some    bool // some document of a column is not a candidate
 }
 
 type spelledColumn struct {

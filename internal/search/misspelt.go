@@ -23,7 +23,7 @@ import (
 // Misspelt are the words of a query, with the words that they may stand for.
 type Misspelt struct {
 	query string
-	until time.Time // when the search has to end; zero: it may go on
+	until time.Time // deadline of the search; zero: none
 	words []queriedWord
 }
 
@@ -172,7 +172,7 @@ func (m *Misspelt) AppendPeer(dst []byte) []byte {
 }
 
 const (
-	leastPeerNear    = 4 // bytes of a word that another one may stand for, at least: its length, a letter, typos and documents
+	leastPeerNear    = 4 // minimum bytes of an alternative word: its length, a letter, typos and documents
 	queriedWordBytes = 72
 	nearBytes        = 32
 )

@@ -244,7 +244,7 @@ func (a *RemoteAnswer) readHits(p *peerReader, length int, asked *Asked) (err er
 		}
 		h.uid, h.position, h.score = uid, p.int(maxRank), p.float()
 		count := p.count(leastPeerValue)
-		if cap(values)-len(values) < count { // most hits have equally many; the bytes left bound the rest
+		if cap(values)-len(values) < count { // most hits have equally many; the remaining bytes limit the rest
 			room := max(count, min(count*(n-i), len(p.left)/leastPeerValue, 64*count))
 			if err := p.make(room * scoreBytes); err != nil {
 				return err

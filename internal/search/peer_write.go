@@ -87,7 +87,7 @@ func (r *FederatedResponse) appendVectorsObject(dst []byte) []byte {
 // peerWriter gathers what hits are merged by.
 type peerWriter struct {
 	notes []byte
-	uid   string // of the index of the hit before
+	uid   string // of the previous hit's index
 }
 
 // note records a hit of the given length, whose member begins at member. doc and shown are as for appendFederation.

@@ -15,7 +15,7 @@ type Reorder func(deadline time.Time, hits [][]byte) ([]int, error)
 type hitSpans struct {
 	begin  int // of the first one
 	ends   []int
-	pinned []int // positions of the hits that keep them, ascending
+	pinned []int // positions of the hits that do not move, ascending
 }
 
 // apply reorders the hits, with commas between them at the end of dst, as f says, and meanwhile releases the turn. f does not get

@@ -37,20 +37,20 @@ type ranking struct {
 	sort     []rank.SortKey
 	distinct string
 	facets   []facetField
-	filter   *boundFilter          // what is ranked; nil: rows are
+	filter   *boundFilter          // restricts the ranking; nil: rows does
 	rows     []*roaring.Bitmap     // by segment: what the filter allows, without the pins
-	pins     []pinnedHit[rank.Hit] // in the order in which they take their places
+	pins     []pinnedHit[rank.Hit] // in the order of their places
 	ruled    bool                  // rules pin or scale
-	parts    []scaled              // of rows, where rules scale scores; nil: none does
-	scalers  []ruleRows            // the rules that do; nil: nobody asks
+	parts    []scaled              // of rows, if rules scale scores; nil: none does
+	scalers  []ruleRows            // the rules that scale scores; nil: not computed yet
 	stages   *stages               // nil: not wanted
 	plan     *rank.Plan            // nil: not wanted
 	scoring  *scoring              // nil: no rule asks
 
-	page  *scroll.Page      // that a cursor asks for; nil: none does
-	seen  []*roaring.Bitmap // by segment: rows that the pages before have returned, or duplicates of them; nil: none are among rows
-	total int               // of hits, where rows are the documents of the page alone; −1: they are not
-	rest  *rest             // leaves them out of what the filter allows; nil: nobody asked yet
+	page  *scroll.Page      // requested by a cursor; nil: none
+	seen  []*roaring.Bitmap // by segment: rows that earlier pages returned, or duplicates of them; nil: none among rows
+	total int               // of hits, if rows are only the documents of the page; else −1
+	rest  *rest             // leaves them out of what the filter allows; nil: not computed yet
 
 	steadyTotals bool // pages have the same total and candidates
 	unbounded    bool // maxTotalHits is no bound
@@ -61,7 +61,7 @@ type window struct {
 	offset, limit int
 	pageSize      int            // hits on each page of the same search; 0: it has one page
 	exhaustive    bool           // totals are exact
-	brief         bool           // candidates of some segments are found when they are asked for
+	brief         bool           // candidates of some segments are computed on demand
 	hitsOnly      bool           // candidates are not looked at
 	values        bool           // fill Hit.Values, and Hit.Score
 	apart         bool           // pins are counted, but not among the hits
@@ -221,7 +221,7 @@ func (k *ranking) run(ctx context.Context, w window) (*rankedHits, error) {
 	}
 	organic := w
 	organic.brief = false
-	if w.limit > 0 { // which hits are on the page depends on how many there are before it
+	if w.limit > 0 { // the number of earlier hits decides which hits are on the page
 		organic.offset, organic.limit = 0, w.offset+w.limit
 	}
 	f, err := k.find(ctx, organic)

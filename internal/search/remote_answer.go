@@ -20,19 +20,19 @@ type RemoteAnswer struct {
 	// Refused says that there is not enough memory for the answer here. It fails the search, and does not count against the remote.
 	Refused error
 
-	hits         []remoteHit            // that are not pinned, in the order of the answer
+	hits         []remoteHit            // without pinned ones, in the order of the answer
 	pins         []pinnedHit[remoteHit] // by their places
 	total        int
 	took         int                // milliseconds
 	semantic     bool               // it says how many hits vectors found
-	facets       map[string][]facet // by index: in the order of their names, each with its values in that of their keys
+	facets       map[string][]facet // by index: in the order of their names, each with its values in the order of their keys
 	aggregations *aggregate.Result  // nil: none
-	groups       []federatedGroup   // whose hits are the hits, one after the other; the answer was asked for them
+	groups       []federatedGroup   // their hits are the hits, one after the other; groups were requested
 	met          metHashes          // keys of all groups
 	vectors      []remoteVector
 	metadata     []remoteMetadata // a query each
-	emptied      bool             // values of facets are not counted any more
-	body         []byte           // of an answer whose hits are not looked at yet, and document.Padding; else nil
+	emptied      bool             // values of facets are no longer counted
+	body         []byte           // of an answer whose hits are not validated yet, plus document.Padding; else nil
 }
 
 // remoteVector is the vector that a remote searched with for a query.
@@ -55,16 +55,16 @@ func BadAnswer(remote string, err error) *apierr.Error {
 // remoteHit is a hit of another instance.
 type remoteHit struct {
 	raw      []byte // as it came
-	from, to int    // where its member _federation stands, which is shown with less and the name of the remote
+	from, to int    // where its member _federation is, which is shown with less and the name of the remote
 	values   []rank.ScoreValue
 	spelling int     // rank.Hit.Spelling
 	score    float64 // weighted, as are the scores among the values
 	position int     // of its query
 	uid      string  // of its index
 	extra    []byte  // an object of fields that it does not show; nil: none
-	place    *int    // that a rule of the instance gives to it; nil: none
+	place    *int    // given by a rule of the instance; nil: none
 	begin    int     // of raw in the body of the answer,
-	unseen   bool    // where raw and extra may not be JSON
+	unseen   bool    // raw and extra may be invalid JSON
 }
 
 // Upper bounds of the memory of parsed items besides the text of the answer.

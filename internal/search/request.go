@@ -27,11 +27,11 @@ type Request struct {
 	Facets                  []string           // nil: absent
 	Aggregations            *aggregate.Request // nil: absent
 	Cursor                  *Cursor            // nil: absent
-	Suggest                 bool               // other queries, if nothing is found
+	Suggest                 bool               // other queries, if there are no hits
 	GroupBy                 *GroupBy           // nil: absent
 	Distinct                *string
 	ScoreFunctions          *settings.ScoreFunctions // instead of those of the settings; nil: absent
-	Now                     time.Time                // that rules and score functions look at; zero: when the search runs
+	Now                     time.Time                // for rules and score functions; zero: when the search runs
 	Strategy                query.Strategy
 	Locales                 text.Locales
 	SearchOn                []string // nil: absent
@@ -47,7 +47,7 @@ type Request struct {
 	ShowRankingScoreDetails bool
 	ShowPerformanceDetails  bool
 	ExplainPlan             bool // show the access paths of the ranking
-	RecordStages            bool // for Response.Stages, also when they are not shown
+	RecordStages            bool // for Response.Stages, also if they are not shown
 	RankingScoreThreshold   *float64
 	RetrieveVectors         bool
 	Hybrid                  *Hybrid         // nil: absent
@@ -62,7 +62,7 @@ type Request struct {
 
 	Rules   *rule.Set   // nil: none apply
 	Shards  *shard.Ring // that filters know; nil: those of the catalog
-	Reorder Reorder     // of a search that stands alone; nil: hits stay as they are ranked
+	Reorder Reorder     // of a plain search; nil: hits stay in ranked order
 
 	Waited time.Duration // for its turn
 	Log    *slog.Logger  // nil: none
@@ -98,8 +98,8 @@ type FetchRequest struct {
 	Cursor          *Cursor            // nil: none
 
 	// What another instance asks for.
-	Shard  string      // whose documents are wanted; "": all
+	Shard  string      // the shard of the documents; "": all
 	Shards *shard.Ring // that filters know; nil: those of the catalog
-	Values bool        // what documents are sorted by is wanted, too
+	Values bool        // include the sort values of documents
 	Bare   bool        // the documents are not
 }

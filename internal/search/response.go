@@ -29,27 +29,27 @@ type Response struct {
 	view         *index.View
 	request      *Request
 	result       *rankedHits
-	groups       []*group // of the hits; nil: not asked for
+	groups       []*group // of the hits; nil: not requested
 	facets       []facet
-	aggregations []byte      // members of the answer; nil: not asked for
+	aggregations []byte      // members of the answer; nil: not requested
 	cut          bool        // the deadline cut the aggregations short
-	suggestions  []suggested // of a search that found nothing
+	suggestions  []suggested // of a search without hits
 	hydrate      *hydration  // nil: no foreign keys
-	leaves       *hydration  // instead of hydrate: ids stay, and documents are put in their place later; nil: no foreign keys
+	leaves       *hydration  // instead of hydrate: ids stay, and documents are inserted later; nil: no foreign keys
 	start        time.Time
 
 	paged         bool // page mode: page and hitsPerPage instead of limit and offset
 	page, perPage int
 	offset, limit int    // of the ranking, clamped to maxTotalHits; of a page by cursor, the hits before it
-	next          string // cursor of the next page; "": there is none
+	next          string // cursor of the next page; "": none
 
 	distanceFrom *rank.SortKey         // the point whose distance hits show
-	stages       *stages               // nil: nobody wants to know
+	stages       *stages               // nil: not requested
 	plan         *rank.Plan            // the same
 	pins         []pinnedHit[rank.Hit] // among the hits
 	scoring      *scoring              // nil: no rule asks
 
-	took span // where processingTimeMs stands among the members that were appended
+	took span // place of processingTimeMs among the appended members
 }
 
 // span is a part of a text.
@@ -356,22 +356,22 @@ type hitWriter struct {
 	turn    turns.Turn
 	shown   selection
 	wanted  segment.Wanted        // what of a document is read
-	brief   func(key []byte) bool // of that, what need not be read to its end; nil: nothing
-	bare    bool                  // no attribute of a document is shown, so none is read, unless a federated search or a remote asks for it
-	vectors *embeddings           // nil: nobody wants to know
-	format  *formatter            // nil when the request asks for neither _formatted nor _matchesPosition
+	brief   func(key []byte) bool // of that, members that need not be read to their end; nil: none
+	bare    bool                  // no attribute of a document is shown, so none is read, unless a federated search or a remote needs it
+	vectors *embeddings           // nil: not requested
+	format  *formatter            // nil if the request needs neither _formatted nor _matchesPosition
 	doc     []byte
 	tails   []segment.Tail
-	raw     []byte        // what is shown of doc, not yet hydrated
-	meter   *budget.Meter // of the answer: own, or one that others have, too
+	raw     []byte        // the shown part of doc, before hydration
+	meter   *budget.Meter // of the answer: its own, or a shared one
 	own     budget.Meter
-	room    budget.Room // of doc and what is shown of it
+	room    budget.Room // for doc and what is shown of it
 	hits    int         // appended so far
 
 	federated *federated        // query of a federated search; nil: the search stands alone
 	in        *FederatedRequest // that search
-	place     *int              // that a rule gives to the next hit of that search; nil: none
-	peer      *peerWriter       // gets what hits are merged by; nil: they say it themselves
+	place     *int              // given by a rule to the next hit of that search; nil: none
+	peer      *peerWriter       // gets what hits are merged by; nil: the hits contain it
 }
 
 // newHitWriter returns a writer that appends hits to an answer of this length, in one turn.
@@ -437,7 +437,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	s := w.r.view.Segments[h.Segment]
 	var err error
 	read := w.wanted
-	looks := w.in != nil && w.in.Proxy && w.r.request.Distinct != nil // for a field that is not shown
+	looks := w.in != nil && w.in.Proxy && w.r.request.Distinct != nil // for a hidden field
 	if looks {
 		read = segment.Wanted{}
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	defaultCutoff = 1500 * time.Millisecond // how long a search may rank when searchCutoffMs is not set
-	longestCutoff = 24 * time.Hour          // from here on there is none: searches are dropped long before
+	defaultCutoff = 1500 * time.Millisecond // time limit of ranking if searchCutoffMs is not set
+	longestCutoff = 24 * time.Hour          // no cutoff from here on: searches are cancelled long before
 )
 
 // Search answers r on the view, which must be held until the response is

@@ -23,7 +23,7 @@ type SimilarRequest struct {
 	Embedder                string
 	Offset, Limit           int
 	Filter                  *filter.Expr
-	Allowed                 *filter.Expr // what the caller may see; the document itself has to pass it, too
+	Allowed                 *filter.Expr // documents that the caller may see; the target has to be one of them
 	AttributesToRetrieve    []string     // nil: all
 	RetrieveVectors         bool
 	ShowRankingScore        bool

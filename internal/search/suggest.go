@@ -23,7 +23,7 @@ const (
 	maxTried     = 12 // queries that are searched
 	maxPopular   = 8  // of them, queries of other users
 	maxNearWords = 3  // for a word of the query
-	maxNearTold  = 12 // for a word of the query, of one instance of a network
+	maxNearTold  = 12 // for a word of the query, from one instance of a network
 	mostTypos    = 20 // that are counted
 
 	maxSuggestible = 200 // bytes of a query

@@ -16,7 +16,7 @@ import (
 
 const (
 	maxSuggestedBytes = 128  // of a facet value
-	manyDocuments     = 1000 // from which on a word of a tenth of all documents says little
+	manyDocuments     = 1000 // from this number on, a word of a tenth of all documents is not useful
 )
 
 // SuggestionID returns the id of the suggestion of a query.

@@ -15,15 +15,15 @@ type textScan struct {
 	locales text.Locales
 	cursor  text.Cursor
 	starts  *text.Beginnings
-	wanted  func(form []byte) bool // whether a match that is looked for may begin with a word
-	rest    continuation           // what follows text, which ends between two characters; nil: nothing
-	err     error                  // of the rest: what was read before it failed is the text then
+	wanted  func(form []byte) bool // whether a wanted match may begin with a word
+	rest    continuation           // continues text, which ends between two characters; nil: nothing
+	err     error                  // of rest: the text then ends where reading failed
 
 	tokens []text.Token // from this number on:
 	base   int
-	words  []int // numbers of the tokens that are words; what is passed over is not counted
+	words  []int // indexes of the tokens that are words, not counting skipped text
 	first  int   // number of the first of them
-	at     int   // number of the word to look at next
+	at     int   // number of the next word
 	chunk  int   // how many tokens to cut next
 }
 
@@ -132,7 +132,7 @@ func (r *textScan) next(before int) (match, bool) {
 		h := r.find.word(token.Form)
 		if h.list < 0 && token.Whole != "" {
 			if h = r.find.word(token.Whole); h.list >= 0 {
-				h.bytes = -1 // the whole word, whose form is another one
+				h.bytes = -1 // the whole word, which has another form
 			}
 		}
 		if h.list >= 0 && !r.find.analyzer.IsStopWord(r.text[token.Start:token.End]) {

@@ -56,7 +56,7 @@ func stopOf(t turns.Turn) filter.Stop { return func() bool { return t.Yield() !=
 type boundFilter struct {
 	*filter.Bound
 	view *index.View
-	rows []*roaring.Bitmap // by segment, once they were asked for
+	rows []*roaring.Bitmap // by segment, once computed
 }
 
 // all returns the rows by segment. If the turn has an error, they have no meaning.

@@ -14,7 +14,7 @@ type VectorWork uint8
 
 const (
 	KeepVectors   VectorWork = iota
-	RenderVectors            // those of documents that render to something else are made again
+	RenderVectors            // vectors of documents whose rendered text changes are regenerated
 	RemakeVectors            // all are
 )
 

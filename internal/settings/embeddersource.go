@@ -15,7 +15,7 @@ type embedderSource struct {
 
 	// The rest may be nil.
 	complete   func(e *Embedder)                                 // fills in the defaults
-	modelFault func(model string, dimensions int) string         // what is wrong with a model; "": nothing
+	modelFault func(model string, dimensions int) string         // the error of a model; "": none
 	payload    func(v value, sent map[string]value) error        // checks a payload by itself
 	valid      func(e *Embedder, path string) error              // checks an embedder after a merge
 	work       func(was, is *Embedder) (w VectorWork, asks bool) // see EmbedderWork; nil: modelWork

@@ -23,7 +23,7 @@ func Covers(pattern, path string) bool {
 type patterns struct {
 	all      int // 1 + number of the first "*"; 0: none
 	exact    map[string]int
-	trees    map[string]int // literal paths that cover what is below them, too
+	trees    map[string]int // literal paths that also cover nested fields
 	prefixes map[int]map[string]int
 	suffixes map[int]map[string]int
 	inner    []innerPattern

@@ -12,7 +12,7 @@ import (
 // Update is a change of settings: each is left alone, reset to its default, or
 // given a value. It is immutable.
 type Update struct {
-	values []json.RawMessage // by row of the table: nil leaves alone, null resets (a null that was sent may mean something else)
+	values []json.RawMessage // by row of the table: nil leaves it alone, null resets it (a null that was sent may mean something else)
 }
 
 func newUpdate() *Update { return &Update{values: make([]json.RawMessage, len(table))} }
@@ -209,7 +209,7 @@ func (u *Update) WithoutEmbedders() (sound *Update, refused map[string]error) {
 		return u, nil
 	}
 	members, err := value{raw: u.values[row]}.members()
-	if err != nil { // null, or what is refused as a whole
+	if err != nil { // null, or invalid as a whole
 		return u, nil
 	}
 	var kept object

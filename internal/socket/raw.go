@@ -150,5 +150,5 @@ func (c *Conn) failure(call string, err error, errno unix.Errno) error {
 
 // WakeMonitor wakes the runtime's monitor if it sleeps.
 func WakeMonitor() {
-	_, _, _ = unix.Syscall(unix.SYS_GETPPID, 0, 0, 0) // any call that the scheduler is told of
+	_, _, _ = unix.Syscall(unix.SYS_GETPPID, 0, 0, 0) // any system call that the scheduler sees
 }

@@ -31,7 +31,7 @@ type Options struct {
 	// its owner reads it again.
 	Sealed map[string]func() error
 
-	noSync bool // of tests: those files need not outlive a power failure
+	noSync bool // for tests: boltfile files need not survive a power failure
 }
 
 // Store is an open store that follows: *index.Catalog, *task.Queue and *auth.Keys. The files that a change names are already in the
@@ -226,7 +226,7 @@ func (d *Directory) catalog(c *commit.Change, from Source) error {
 		return err
 	}
 	if base != "" {
-		here := "" // a number may be used again, as those of the files of an index
+		here := "" // a number may be reused, as for the files of an index
 		switch before, err := vfs.ReadFile(d.fs, name); {
 		case err == nil:
 			if here, err = index.BaseOf(name, before); err != nil {
@@ -353,7 +353,7 @@ func (d *Directory) copy(name string, from Source) error {
 	}
 	defer in.Close()
 	temp := d.path(name) + vfs.TempSuffix
-	if err := d.fs.RemoveAll(temp); err != nil { // it may be another name of a file that counts, as in vfs.Stage
+	if err := d.fs.RemoveAll(temp); err != nil { // it may be another name of a file in use, as in vfs.Stage
 		return err
 	}
 	if l, ok := in.(Linked); ok {

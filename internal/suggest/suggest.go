@@ -73,7 +73,7 @@ type made struct {
 	state    uint64 // generation of the index
 	counted  uint64 // searches in it that had been counted
 	last     *uint32
-	ended    bool   // the index is gone, and a task deletes its suggestions
+	ended    bool   // the index is deleted, and a task deletes its suggestions
 	failed   string // why; "": it has not
 }
 

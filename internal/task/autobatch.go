@@ -88,7 +88,7 @@ type plan struct {
 	NewExisted bool   `json:"newExisted,omitempty"` // of a rename: the new uid was taken
 	Strategy   string `json:"strategy"`
 
-	uncounted error // Documents is not known; not of a batch that a crash cut off, which goes by what was written of it
+	uncounted error // the index's documents could not be counted; not set for a batch that a crash interrupted, which uses the recorded count
 }
 
 // folder grows a batch from the left.

@@ -31,7 +31,7 @@ func (q *Queue) checkMemory() {
 		return err
 	})
 	if err != nil {
-		return // the file is damaged, which whoever reads it is told
+		return // the file is damaged, which readers are told
 	}
 	for _, d := range append(q.roster.differences(r), q.outbox.differences(&o)...) {
 		invariant.Fail("memory has another task queue than %s: %s", q.file, d)
@@ -69,7 +69,7 @@ func (q *Queue) checkEffects(tx *txn) {
 		})
 	})
 	if err != nil {
-		return // the file is damaged, which whoever reads it is told
+		return // the file is damaged, which readers are told
 	}
 	for _, d := range all {
 		invariant.Fail("the changes of a transaction of %s say other than what it did: %s", q.file, d)

@@ -26,7 +26,7 @@ func (c UpdateSettings) details(string, *outcome) json.RawMessage {
 // CreateIndex creates an index.
 type CreateIndex struct {
 	PrimaryKey string `json:"primaryKey,omitempty"`
-	EmptyKey   bool   `json:"emptyKey,omitempty"` // the request has a primary key, and it is empty: there is none, and details show it
+	EmptyKey   bool   `json:"emptyKey,omitempty"` // the request had an empty primary key: none is set, and the details show it
 }
 
 func (CreateIndex) Kind() Kind { return IndexCreation }

@@ -9,7 +9,7 @@ import "time"
 
 // crowd estimates how many callers there are, and records how long their commits take.
 type crowd struct {
-	callers int           // those of the last commit, and those who waited when it ended
+	callers int           // in the last commit, plus those waiting when it ended
 	took    time.Duration // the last commit
 	pause   int           // commits without a wait after the last wait, which was in vain; 0: it was not
 	rest    int           // how many of these are still to come

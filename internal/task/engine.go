@@ -39,7 +39,7 @@ type engine interface {
 type indexState struct {
 	primaryKey string
 	documents  int
-	uncounted  error // why nobody knows how many documents there are; nil: it is known
+	uncounted  error // why the number of documents is unknown; nil: it is known
 }
 
 const stepBits = 4
@@ -87,7 +87,7 @@ func (e indexEngine) settle() error { return e.Settle() }
 func (e indexEngine) info(uid string) (indexState, bool) {
 	ix := e.Get(uid)
 	if ix == nil {
-		return indexState{}, e.Damaged(uid) // it is there, and whatever is asked of it but its deletion fails
+		return indexState{}, e.Damaged(uid) // it exists, and every operation on it except its deletion fails
 	}
 	size, err := ix.Size()
 	return indexState{ix.Outline().PrimaryKey, size.Documents, err}, true

@@ -278,7 +278,7 @@ func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 			}
 			tx.contents = append(tx.contents, content)
 		}
-		tx.after = append(tx.after, func(*roster) { // before somebody finishes the task, or delivers it, and drops the payload
+		tx.after = append(tx.after, func(*roster) { // before the task can finish, or be delivered, and drop the payload
 			q.payloadBytes.Add(c.Size)
 			if c.File != "" {
 				q.need(c.File)

@@ -177,7 +177,7 @@ type followed struct {
 	tasks    map[uint32]*head // as the changes so far leave them
 	outgoing map[uint32]*Outgoing
 	brought  []AddDocuments // of new tasks, whose payloads are here
-	dropped  []string       // payloads that somebody needs no more
+	dropped  []string       // payloads that a task or request no longer needs
 }
 
 func newFollowed(tx *boltfile.Tx, n *names) *followed {

@@ -94,7 +94,7 @@ type journal struct {
 	live []*entry // what the next start is to repeat, if the queue does not know its end
 }
 
-const journalLimit = 1 << 20 // bytes; then the file starts anew
+const journalLimit = 1 << 20 // bytes; then the file is rewritten
 
 // openJournal returns the journal of a directory and its last complete entry, or nil. The file is opened for writing on first use.
 func openJournal(fsys vfs.FS, dir string) (*journal, *entry, error) {

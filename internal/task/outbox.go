@@ -83,7 +83,7 @@ func (o *Origin) key() []byte {
 
 // RemoteTask is what became of a task at another instance.
 type RemoteTask struct {
-	UID *uint32       // of the task there; nil: there is none (yet)
+	UID *uint32       // of the task there; nil: none (yet)
 	Err *apierr.Error // of the last attempt
 }
 

@@ -182,7 +182,7 @@ func (q *Queue) Abandon(remote string, last uint32, why *apierr.Error) error {
 type Lag struct {
 	Requests int
 	Bytes    int64
-	Oldest   time.Time // when the first of them was accepted; zero: there is none
+	Oldest   time.Time // when the first of them was accepted; zero: none
 }
 
 // Lags returns what each remote has not got. Those that have everything are not in it.

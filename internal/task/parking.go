@@ -49,7 +49,7 @@ type parking struct {
 	since   time.Time
 	tries   int
 	next    time.Time // not before
-	retries int       // of calls to an embedder: the next batch goes on from there
+	retries int       // calls to an embedder so far: the next batch continues the count
 }
 
 // Parked says why tasks of an index wait although it is their turn, since when, and how often they were tried.

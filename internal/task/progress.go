@@ -48,7 +48,7 @@ func (p *Progress) appendJSON(b []byte) []byte {
 
 // progress follows a running batch and times its steps. Several goroutines may report at once.
 type progress struct {
-	changed func() // called after each change, without the lock; nil: nobody asks
+	changed func() // called after each change, without the lock; nil: none
 
 	mu      sync.Mutex
 	now     func() time.Time

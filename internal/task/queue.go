@@ -34,7 +34,7 @@ type Options struct {
 	MaxBatchBytes int64         // of payloads; < 0: unlimited; 0: one task a batch
 	Concurrent    int           // batches that run side by side, each of other indexes; 0: 1
 	MaxBytes      int64         // live bytes of queue.db from which it refuses tasks; 0: 10 GiB; < 0: unlimited
-	Follow        bool          // the tasks are those of another program: see Queue.Follow
+	Follow        bool          // open in follow mode: see Queue.Follow
 	MaxTasks      int           // stored tasks from which the oldest tenth is deleted; 0: 1,000,000; < 0: unlimited
 	Executors     map[Kind]Executor
 	// OnBatch is called after each stored batch, with its tasks in uid order, for one batch at a time. The next batch of its indexes
@@ -89,7 +89,7 @@ type Queue struct {
 
 	writing  sync.Mutex // held by the one writer of db and roster
 	unsynced bool       // under writing: the name of queue.db may not be durable
-	unsure   bool       // under writing: nobody knows what the disk has of the last change; see revert
+	unsure   bool       // under writing: the state of the last change on disk is unknown; see revert
 	lone     bool       // under writing: the last change stands in one of the two roots only; see settle
 	roster   *roster
 	follows  atomic.Bool // see Follow; changed under writing
@@ -97,8 +97,8 @@ type Queue struct {
 	compacting sync.Mutex    // held by a compaction of the file, before writing
 	shrinking  chan struct{} // one slot: the file may be worth compacting
 
-	requests     chan *request // without room: what is sent is taken, and what is taken is answered, also while closing
-	wake         chan struct{} // one slot: there may be something to run
+	requests     chan *request // unbuffered: a request that was sent is received and answered, even while closing
+	wake         chan struct{} // one slot: a batch may be ready to run
 	payloadBytes atomic.Int64
 	lostNames    atomic.Uint64 // how often a sync of the payloads' directory has failed
 	unneeded     unneeded
@@ -263,7 +263,7 @@ func advised(err error, dir string) error {
 // lost returns an error if there is no queue file although there were tasks. Without it, the sweep would remove their payloads.
 func (q *Queue) lost(file string) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		return nil // whatever else is wrong shows when it is opened
+		return nil // other problems show when the file is opened
 	}
 	payloads := path.Join(q.o.Dir, "payloads")
 	names, err := q.fs.List(payloads)
@@ -328,7 +328,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 		switch {
 		case needed[name]:
 			continue
-		case q.outbox.files[name] > 0: // somebody else is to get it
+		case q.outbox.files[name] > 0: // another instance still has to get it
 			info, err := q.fs.Stat(path.Join(dir, name))
 			if err != nil {
 				return fmt.Errorf("cannot measure a payload: %w", err)

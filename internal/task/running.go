@@ -31,7 +31,7 @@ type running struct {
 	apartRan       map[int][]string
 	skipped        uint32 // see entry
 	progress       *progress
-	due            atomic.Bool // watches are told of its progress soon
+	due            atomic.Bool // a report of its progress to watches is scheduled
 	requests       embed.Stats // to providers of embeddings
 	before         *parking    // why its index waited for an embedder before it began; nil: it did not
 	yielded        atomic.Pointer[parking]

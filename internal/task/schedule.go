@@ -287,7 +287,7 @@ func (q *Queue) choose(ro *roster, tx *boltfile.Tx) (chosen, candidates *roaring
 	waiting := ro.enqueued()
 	if set := roaring.And(waiting, ro.byKind[TaskCancelation]); !set.IsEmpty() {
 		if ro.running.stopping() {
-			return nil, nil, due, "", nil // what it cancels is to be enqueued again
+			return nil, nil, due, "", nil // first the interrupted batches have to be enqueued again
 		}
 		return roaring.BitmapOf(set.Maximum()), nil, due, fmt.Sprintf(reasonAlone, TaskCancelation), nil
 	}

@@ -17,7 +17,7 @@ type Statistics struct {
 	Statuses map[string]int // tasks by name, all names
 	Kinds    map[string]int // tasks by name, all names
 	Indexes  map[string]int // tasks by index uid
-	Oldest   time.Time      // when the oldest unfinished task was enqueued; zero when there is none
+	Oldest   time.Time      // when the oldest unfinished task was enqueued; zero: none
 
 	Running      bool
 	RunningBatch uint32

@@ -107,7 +107,7 @@ type txn struct {
 	namesCloned    bool
 	effects        effects
 	payloads       []string        // the files of new tasks
-	contents       [][]byte        // of these; nil: not at hand
+	contents       [][]byte        // of payloads, by index; nil: not at hand
 	named          func() error    // waits until the names of these are durable; nil: they are
 	after          []func(*roster) // what else is to happen before others see the change: none of it is in the file
 }
@@ -201,7 +201,7 @@ func (q *Queue) endTxn(tx *txn, do func(apply func() error) error) error {
 		if boltfile.Unsure(q.db, id) {
 			q.unsure = true
 			q.roster.mu.Lock()
-			q.roster.txid = id // what is mapped; the roster stays as it was, and so do lists
+			q.roster.txid = id // that of the mapped file; the roster and lists stay as they were
 			q.roster.mu.Unlock()
 			if e := q.revert(); e != nil {
 				q.log.Error("a change of the task queue failed; svc writes no others until the previous state is restored", "error", e)
@@ -369,7 +369,7 @@ func (q *Queue) readKnown() (*boltfile.Tx, error) {
 			return nil, &apierr.Corruption{File: q.file, Section: "roots", Offset: -1,
 				Reason: "the newest one belongs to a failed change, and its state on disk is unknown. Restart"}
 		}
-		q.roster.known.Wait() // for its writer, who waits for the disk, or for the roster to tell it
+		q.roster.known.Wait() // for its writer, which waits for the disk, or has not updated the roster yet
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 type union struct {
 	keys     []string // in order of appearance
 	values   map[string]json.RawMessage
-	settings map[string]bool // keys of settings, whose nulls mean a reset
+	settings map[string]bool // keys of settings, where null means a reset
 	filters  []string        // joined at the end: there may be many
 }
 
@@ -45,7 +45,7 @@ func (u *union) add(k Kind, details json.RawMessage) {
 				u.filters = append(u.filters, text)
 			}
 		}
-		if key == "failures" { // their positions are those of one payload
+		if key == "failures" { // they have positions within a single payload
 			return
 		}
 		old, seen := u.values[key]

@@ -151,7 +151,7 @@ func uniq(r *renderer, v value, args []value) (value, error) {
 	}
 	kept := list[:0]
 	keys := r.makeList(len(list))
-	texts := map[string]bool{} // texts, which are most of what is compared, by hash
+	texts := map[string]bool{} // strings, the most common values, are compared by hash
 	of := r.by(args)
 	for _, item := range list {
 		key := of(item)

@@ -41,7 +41,7 @@ func ParseJSON(w Work, raw json.RawMessage) (*JSON, error) {
 func (j *JSON) read(m *meter, raw []byte) error {
 	bytes := nodeBytes
 	if raw[0] == '"' {
-		bytes += 5 * len(raw) // its text, which is copied, and what it is in, which grows
+		bytes += 5 * len(raw) // its text, which is copied, and growing containers
 	}
 	if err := m.make(bytes); err != nil {
 		return err

@@ -43,7 +43,7 @@ func stripHTML(s string) string {
 
 // ending is the next end of a kind of markup. It is searched for again once it has been passed.
 type ending struct {
-	from, to int // 0: not looked for; to −1: there is none from from on
+	from, to int // 0: not searched yet; to −1: there is none after from
 }
 
 // after returns where the first end at or after i is over, or −1.

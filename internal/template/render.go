@@ -28,7 +28,7 @@ type renderer struct {
 	cycles   map[string]int
 	changed  map[*ifChanged]string // what each ifchanged printed last
 	out      []byte
-	limit    int // bytes of output that somebody wants; 0 for all
+	limit    int // wanted bytes of output; 0: all
 	captures int // blocks being rendered whose text is needed whole
 	line     int
 }

@@ -17,7 +17,7 @@ const (
 // piece is a stretch of a template.
 type piece struct {
 	kind pieceKind
-	text string // of outputs and tags what is inside, blanks around it left out
+	text string // for outputs and tags the inside, trimmed
 	line int
 }
 

@@ -23,7 +23,7 @@ const (
 	kindText
 	kindArray
 	kindObject
-	kindRaw   // JSON that nobody has looked into yet
+	kindRaw   // JSON that is not parsed yet
 	kindEmpty // the literal empty
 	kindBlank // the literal blank
 )

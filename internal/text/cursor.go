@@ -97,7 +97,7 @@ func (c *Cursor) enter(s []byte, l Locales, partial bool) bool {
 // passing says which bytes of a text can be skipped while looking for words by their beginnings.
 type passing struct {
 	able  bool
-	inner [256]bool   // of ASCII: letters and digits that are no separators, nor the beginning of a pattern
+	inner [256]bool   // ASCII letters and digits that are neither separators nor begin a pattern
 	wide  [0x250]bool // the same of À to ɏ
 }
 

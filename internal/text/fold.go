@@ -11,8 +11,8 @@ import (
 
 var markSet = newRuneSet(nonspacingMarks)
 
-// appendDecomposed appends the compatibility decomposition (NFKD) of one character. Text is
-// decomposed a character at a time, so that each keeps its bytes apart; marks are not reordered.
+// appendDecomposed appends the compatibility decomposition (NFKD) of one character. Text is decomposed one character at a time, so
+// that each keeps its own bytes. Marks are not reordered.
 func appendDecomposed(dst []byte, r rune) []byte {
 	if r < utf8.RuneSelf {
 		return append(dst, byte(r))
@@ -35,8 +35,8 @@ func appendDecomposed(dst []byte, r rune) []byte {
 	return append(dst, buf[:n]...)
 }
 
-// isDropped reports whether a character has no meaning for search in any script: control
-// characters that are no white space, soft hyphens, word joiners, byte-order marks, variation selectors.
+// isDropped reports whether a character has no meaning for search in any script: control characters other than white space, soft
+// hyphens, word joiners, byte-order marks, variation selectors.
 func isDropped(r rune) bool {
 	switch {
 	case r < 0x20 || 0x7f <= r && r < 0xa0:
@@ -327,7 +327,7 @@ func (f *folder) decomposed(r rune) {
 	f.dst = utf8.AppendRune(f.dst, r)
 }
 
-// swedish composes å, ä and ö again, whose mark r is; it reports whether r was one.
+// swedish composes å, ä or ö again if r is its mark, and reports whether it did.
 func (f *folder) swedish(r rune) bool {
 	composed := ""
 	switch {

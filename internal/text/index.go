@@ -11,7 +11,7 @@ const (
 // Positions is the current position in one field of one document. The zero value starts a document.
 type Positions struct {
 	base    int // of the current visit
-	last    int // of the last word indexed in this visit; base when there is none
+	last    int // of the last word indexed in this visit; base if there is none
 	words   int
 	used    Pipelines
 	visited bool

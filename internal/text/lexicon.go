@@ -31,7 +31,7 @@ type lexicon struct {
 	ends       []byte // of each left context, uint32: where its part of changes ends
 	changes    []byte
 	rights     int                       // number of right contexts
-	rows       []atomic.Pointer[[]int16] // by left context, what it costs after each right one; nil while nobody has asked
+	rows       []atomic.Pointer[[]int16] // by left context: costs by right context; nil: not used yet
 	category   [1 << 16]uint8            // of the characters of the basic plane; the others have that of the first
 	categories []lexiconCategory
 	lattices   sync.Pool

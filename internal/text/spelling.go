@@ -68,7 +68,7 @@ func appendSpelling(dst []byte, work *[]byte, raw, form []byte) []byte {
 			b = append(b, e.form[:e.size]...)
 			continue
 		}
-		composed = false // it may be composed with what stands before it
+		composed = false // it may compose with the character before it
 		b = appendSpelt(b, r)
 	}
 	*work = b
@@ -105,10 +105,10 @@ func appendSpelt(dst []byte, r rune) []byte {
 	return dst
 }
 
-// spellingPages are the pages of the basic plane with what spellings have of a character, composed, made when they are first needed.
+// spellingPages are the pages of the basic plane with the composed spelling of each character, made on first use.
 var spellingPages [256]atomic.Pointer[foldPage]
 
-// spellingOf returns what spellings have of a character; nil where it may be composed with the one before it.
+// spellingOf returns the spelling of a character, or nil if it may be composed with the previous one.
 func spellingOf(r rune) *foldedRune {
 	if r > 0xffff {
 		return nil

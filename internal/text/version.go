@@ -8,8 +8,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Pipeline is a part of the analysis with a version of its own: the code that cuts and folds texts of one script or language. Segments
-// store the numbers, so a number is never used twice.
+// Pipeline is a part of the analysis with its own version: the code that segments and normalises texts of one script or language.
+// Segments store the numbers, so a number is never reused.
 type Pipeline uint16
 
 const (
@@ -65,7 +65,7 @@ const (
 var versions = Versions{Common: 2, Latin: 3, Cyrillic: 2, Arabic: 4, Hebrew: 3, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 3, Tamil: 2, Thai: 3, Gujarati: 2, Khmer: 2,
 	German: 3, Chinese: 3, StopWords: 2}.atLeast(1)
 
-// kept are the older versions that this program can repeat: where versions differ, the code checks Analyzer.versions. A change that does
+// kept are the older versions that this program can repeat: if versions differ, the code checks Analyzer.versions. A change that does
 // not keep the older behaviour removes the versions of its pipelines.
 var kept = []Part{{Pipeline: uint16(German), Version: 1}, {Pipeline: uint16(Chinese), Version: 2}}
 
@@ -94,7 +94,7 @@ func ofScript(s script) Pipeline {
 	return Pipeline(s) // other is Common
 }
 
-// pipelines adds the pipelines that the text of a group goes through.
+// pipelines adds the pipelines that process the text of a group.
 func (g group) pipelines(s *Pipelines, text []byte) {
 	s.add(Common)
 	if g.script != latin || !isASCII(text) {
@@ -153,8 +153,8 @@ func Possible(locales ...Locales) Pipelines {
 	return possible
 }
 
-// Stale returns the parts that differ from those of this program, ascending. Unrecorded stands for the first version of each possible
-// pipeline.
+// Stale returns the parts whose version differs from that of this program, ascending. Unrecorded stands for the first version of each
+// possible pipeline.
 func (a *Analyzer) Stale(made []Part, possible Pipelines) []Part {
 	if len(a.stop) == 0 {
 		possible &^= 1 << StopWords

@@ -26,7 +26,7 @@ import (
 // Options of a Tracer.
 type Options struct {
 	Endpoint string            // URL of the collector; /v1/traces is added where it has no path
-	Headers  map[string]string // of what is sent there
+	Headers  map[string]string // of the requests to the collector
 	Ratio    float64           // of traces that begin here, from 0 to 1; of those that another server began, it has decided
 	Policy   outbound.Policy   // which addresses the collector may have
 	Logger   *slog.Logger

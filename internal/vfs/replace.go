@@ -121,7 +121,7 @@ func MakeDir(fsys FS, dir string) error {
 		}
 		if err != nil {
 			if !there || i < len(levels)-1 {
-				_ = fsys.Remove(at) // one in which somebody has made something by now stays
+				_ = fsys.Remove(at) // it stays if it is no longer empty
 			}
 			return fmt.Errorf("cannot make %s durable: %w", at, err)
 		}

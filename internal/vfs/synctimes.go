@@ -18,7 +18,7 @@ type Times struct {
 type TimesRead struct {
 	Count   uint64
 	Seconds float64
-	Within  map[float64]uint64 // so many took no longer than so many seconds
+	Within  map[float64]uint64 // number of syncs that took no longer than so many seconds
 }
 
 // Since counts what began at start and ends now.

@@ -98,7 +98,7 @@ func mayBe(name string) error {
 	}
 	entries, err := os.ReadDir(path.Dir(name))
 	if err != nil {
-		return nil // what is done with the name finds that, too
+		return nil // the following operation on the name finds that, too
 	}
 	for _, e := range entries {
 		if e.Name() != base && strings.EqualFold(e.Name(), base) {

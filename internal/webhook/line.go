@@ -16,7 +16,7 @@ const (
 
 	firstWait = time.Second     // before the second try of a batch; it doubles
 	maxWait   = 5 * time.Minute // between two tries
-	giveUp    = 24 * time.Hour  // since the first try; a batch that has not been delivered by then never is
+	giveUp    = 24 * time.Hour  // since the first try; then the batch is given up
 )
 
 // line is the delivery queue of one webhook. Each finished batch is in told, owed or failed, or is being delivered.
@@ -25,7 +25,7 @@ type line struct {
 	owed    *roaring.Bitmap // batches that have not been tried
 	failed  map[uint32]*failure
 	running int         // goroutines that deliver
-	again   *time.Timer // starts one when a failed batch is due; nil: none has failed yet
+	again   *time.Timer // starts a goroutine when a failed batch is due; nil: none has failed yet
 }
 
 // failure is a batch whose delivery has failed.

@@ -32,7 +32,7 @@ const (
 	// saveTime is the least time between two writes of the cursors. After a crash, deliveries of that time are repeated.
 	saveTime = time.Second
 
-	maxAnswer = 64 << 10 // bytes that are read of an answer, so that its connection can serve again
+	maxAnswer = 64 << 10 // bytes read of a response, so that the connection can be reused
 )
 
 // DeliveryHeader identifies a delivery: the uid of the batch, a slash and the UUID of the webhook. Retries have the same value.
@@ -120,7 +120,7 @@ func (s *Sender) resume(stored cursors) error {
 	}
 	s.closed = false
 	hooks := s.store.List()
-	var next uint64 // after the highest batch of the queue; one that was lost counts anew
+	var next uint64 // after the highest batch of the queue; a lost batch number may be reused
 	if known := roaring.Or(ended, running); !known.IsEmpty() {
 		next = uint64(known.Maximum()) + 1
 	}
@@ -183,11 +183,11 @@ func (s *Sender) Deliver(batch uint32) {
 		return
 	}
 	for id, l := range s.lines {
-		if l.told.Contains(batch) { // its tasks were seen to have ended before the webhook was created
+		if l.told.Contains(batch) { // the batch ended before the webhook was created
 			continue
 		}
 		l.owed.Add(batch)
-		if _, err := s.store.Get(id); err == nil { // not one that is still being created: its next batch brings this one along
+		if _, err := s.store.Get(id); err == nil { // the webhook may still be being created: its next batch delivers this one too
 			s.work(id, l, 1)
 		}
 	}
@@ -298,7 +298,7 @@ func (s *Sender) conclude(id uuid.UUID, l *line, batch uint32, err error) {
 	case errors.Is(err, errDeleted):
 		l.settle(batch, false, now)
 		s.change()
-	case s.ctx.Err() != nil: // cut off: the next start delivers it
+	case s.ctx.Err() != nil: // interrupted: the next start delivers it
 		return
 	default:
 		tries, last := l.fail(batch, s.firstWait, now)
@@ -338,7 +338,7 @@ func (s *Sender) deliver(w *Webhook, batch uint32) error {
 		return r, nil
 	}
 	req.Body, _ = req.GetBody()
-	req.ContentLength = -1 // in chunks
+	req.ContentLength = -1 // chunked
 	setHeaders(req, w.Headers)
 	req.Header[DeliveryHeader] = []string{fmt.Sprintf("%d/%s", batch, w.UUID)}
 	res, err := s.client.Do(req)

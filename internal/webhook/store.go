@@ -29,9 +29,9 @@ type Store struct {
 	file     string
 	launched *Webhook // nil: there is none
 
-	mu    sync.Mutex                 // held by who changes them
-	all   atomic.Pointer[[]*Webhook] // in the order of their UUIDs; the array does not change
-	begin func(uuid.UUID) error      // called before a webhook is stored; nil: nobody delivers to it yet
+	mu    sync.Mutex                 // held while the webhooks are changed
+	all   atomic.Pointer[[]*Webhook] // in the order of their UUIDs; never modified in place
+	begin func(uuid.UUID) error      // called before a webhook is stored; nil: there is no sender yet
 }
 
 // follow has begin called before a webhook is stored.
@@ -107,10 +107,10 @@ func (s *Store) Get(id uuid.UUID) (*Webhook, error) {
 
 // Change has the given properties of a webhook.
 type Change struct {
-	UUID         uuid.UUID // of a new one; zero: a random one
+	UUID         uuid.UUID // of a new webhook; zero: a random one
 	URL          *string
 	Headers      map[string]*string // nil removes a header
-	ClearHeaders bool               // ahead of Headers
+	ClearHeaders bool               // applied before Headers
 }
 
 // Create stores a new webhook (invalid_webhooks, invalid_webhook_url, invalid_webhook_headers). If a webhook has the UUID of the

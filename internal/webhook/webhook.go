@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxWebhooks = 20 // beside the one of the command line
+	maxWebhooks = 20 // besides the one of the command line
 	maxHeaders  = 200
 )
 

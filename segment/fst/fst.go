@@ -30,7 +30,7 @@ type FST struct {
 
 	filter []byte // empty: none
 
-	check func(at uint32) // is told of a state before it is read; nil: nobody
+	check func(at uint32) // called before a state is read; nil: none
 }
 
 // MaxState is the maximum size of a state in bytes, which end at its address.

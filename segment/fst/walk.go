@@ -15,7 +15,7 @@ type frame struct {
 	length    int    // of the word that leads here
 	entered   bool   // the state itself was looked at
 	settled   bool   // the automaton accepts all that follows
-	branched  bool   // branches is that of the frame
+	branched  bool   // branches belongs to the frame
 	branches  branches
 }
 

@@ -61,7 +61,7 @@ func (c *RoaringCursor) initCopy(memory *bytes.Buffer, set *roaring.Bitmap) bool
 
 const (
 	leastToIntersect = 256 // rows of a set for which two copies are worth making
-	mostSkewed       = 64  // the library takes little time for a set that is so many times as large as the other one
+	mostSkewed       = 64  // from this ratio of sizes on, the library is fast
 )
 
 // arraysToIntersect reports whether both sets consist mostly of array containers and neither is much larger. Arrays take two bytes

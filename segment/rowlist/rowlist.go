@@ -92,7 +92,7 @@ func countRuns(rows []uint32) int {
 	if int(rows[len(rows)-1]-rows[0]) == len(rows)-1 {
 		return 1
 	}
-	n := 0 // rows that go on
+	n := 0 // rows in runs
 	next := rows[0] + 1
 	for _, r := range rows[1:] {
 		if r == next {
@@ -228,7 +228,7 @@ func (d *deltas) read(rows []uint32) int {
 	rows = rows[:min(len(rows), d.left)]
 	for i := range rows {
 		var v uint64
-		if at+1 < len(p) && p[at]&p[at+1] < 0x80 { // one byte or two: which of them nobody foresees, so it is no branch
+		if at+1 < len(p) && p[at]&p[at+1] < 0x80 { // one byte or two is unpredictable, so there is no branch for it
 			v = uint64(binary.LittleEndian.Uint16(p[at:]))
 			two := v >> 7 & 1
 			v = v&0x7f | v>>1&0x3f80&-two

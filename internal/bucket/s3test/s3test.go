@@ -29,7 +29,7 @@ const (
 	Lost          // it is done, and the answer is 500
 	Torn          // the answer ends in the middle of its body
 	Cut           // it is done, and the connection ends without an answer
-	Stale         // a list is that of an earlier one; other requests are answered
+	Stale         // lists are those of an earlier one; other requests are answered
 )
 
 // Keys that requests are signed with.

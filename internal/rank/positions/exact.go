@@ -35,7 +35,7 @@ type Exact struct {
 	Slots int // how many words a field has that is the query, stop words not counted
 
 	Together bool // each row has all words in one searched field
-	AtStart  bool // each row has the first word in its place
+	AtStart  bool // each row is known to have the first word in its place
 }
 
 // ExactOf returns the words of some nodes, each a word or a phrase. ok is false when the segment lacks one.
@@ -76,7 +76,7 @@ func (r *Reader) Match(b *Batch, e Exact, matches []uint32) {
 	defer r.Numbers.Release(mark)
 	words := append(r.exact[:0], e.Words...)
 	r.exact = words
-	var begins []Word // looked for last
+	var begins []Word // searched last
 	if e.Together && e.AtStart && len(words) > 1 {
 		begins, words = words[:1], words[1:]
 	}

@@ -75,7 +75,7 @@ func check(err error) {
 // automaton makes the automaton of sorted words.
 func automaton(words []string, value func(i int) uint64) []byte {
 	var b bytes.Buffer
-	// states that have been written are looked for among so many: nearly all
+	// With these sizes, the registry finds nearly all equal states.
 	builder, err := vellum.New(&b, &vellum.BuilderOpts{Encoder: 1, RegistryTableSize: 1 << 19, RegistryMRUSize: 4})
 	check(err)
 	for i, w := range words {
@@ -179,8 +179,8 @@ func appendChanges(b []byte, parent, row []int16) []byte {
 	return b
 }
 
-// chooseParents chooses a parent for each row, so that there are few changes in all and few on the way from zeros to a
-// row: a tree of least weight (Prim 1957), where a share of the way to the parent adds to the weight of an edge.
+// chooseParents chooses a parent for each row, so that there are few changes in all and few on the way from zeros to a row. This is a
+// minimum spanning tree (Prim 1957), where a share of the way to the parent adds to the weight of an edge.
 func chooseParents(rows [][]int16) []int {
 	const (
 		shareOfWay = 1.0 / 16
@@ -221,7 +221,7 @@ func chooseParents(rows [][]int16) []int {
 	return parents
 }
 
-// countChanges estimates how many changes make row from parent: every fourth stretch of 16 costs is looked at.
+// countChanges estimates how many changes make row from parent. It compares every fourth run of 16 costs.
 func countChanges(parent, row []int16) float64 {
 	const stretch, every = 16, 4
 	n := 0

@@ -70,7 +70,7 @@ func words(name string) []string {
 	return words
 }
 
-// profiles writes the trigrams of each language that the analysis tells, most frequent first.
+// profiles writes the trigrams of each language that the analysis distinguishes, the most frequent first.
 func profiles(name string) []byte {
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 	if err != nil {
@@ -135,7 +135,7 @@ func variants(dir string, used map[string]bool) []byte {
 			}
 		}
 	}
-	// A Japanese form of several characters, or one that is another character in Chinese, stays.
+	// A Japanese form of several characters, or one that is a different character in Chinese, stays.
 	japanese := map[string][]string{}
 	for _, line := range lines(filepath.Join(dir, "JPVariants.txt")) {
 		from, to, _ := strings.Cut(line, "\t")

@@ -209,7 +209,7 @@ func readUnknown(r io.Reader) (index, more map[int32]int32, m []morph) {
 	return index, more, readMorphs(r)
 }
 
-// readCosts reads the connection costs, without rows and columns that others are equal to, and which are kept for each.
+// readCosts reads the connection costs. It merges equal rows and equal columns, and returns which one stands for each.
 func readCosts(r io.Reader) (lefts, rights []int16, costs [][]int16) {
 	var n [2]int64
 	read(r, &n)
