@@ -34,7 +34,7 @@ func common(name string, places bool) {
 	block := ZMM()
 	here := K() // the numbers of the block
 
-	// quad leaves those numbers of the block that are none of 4 numbers of a.
+	// quad keeps the numbers of the block that differ from 4 numbers of a.
 	quad := func(at int, none Register) {
 		q, from := ZMM(), Register(here)
 		VPBROADCASTQ(Mem{Base: a, Disp: at}, q)

@@ -10,7 +10,7 @@ import (
 // maxHalf is the largest finite number of half precision, as float32 has it.
 const maxHalf = 0x477fe000
 
-// halve rounds to half precision. Operands are ordered so that minimum and maximum pass on what is no number.
+// halve rounds to half precision. Operands are ordered so that minimum and maximum pass on NaN.
 func halve() {
 	TEXT("halveF16C", NOSPLIT, "func(dst []uint16, v []float32)")
 	Pragma("noescape")

@@ -6,8 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// skipMarked counts bytes with the highest bit, 32 at a time. Where the one that is looked for is among them, its place is that of the
-// (n−1)-th bit of their mask: a one that is deposited there.
+// skipMarked counts bytes with the highest bit, 32 at a time. If the wanted one is among them, its index is that of the (n−1)-th bit
+// of their mask, found by depositing a bit.
 func skipMarked() {
 	TEXT("skipMarkedAVX2", NOSPLIT, "func(p *byte, steps, n int) (at, left int)")
 	Pragma("noescape")

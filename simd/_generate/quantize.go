@@ -19,8 +19,7 @@ func broadcast(bits uint32, into VecVirtual) {
 // ordered is the comparison that holds where neither side is no number.
 const ordered = 7
 
-// quantizeAVX2 codes eight elements at a time. The conversion rounds halves to
-// even; what is no number is cleared before it.
+// quantizeAVX2 encodes eight elements at a time. The conversion rounds halves to even; NaN is cleared before it.
 func quantizeAVX2() {
 	TEXT("quantizeAVX2", NOSPLIT, "func(dst []int8, v []float32, scale float32)")
 	Pragma("noescape")
@@ -56,8 +55,7 @@ func quantizeAVX2() {
 	RET()
 }
 
-// largestAVX2 keeps the maximum of sixteen lanes. Of a maximum with what is no
-// number the second operand remains, which is the maximum so far.
+// largestAVX2 keeps the maximum of sixteen lanes. If one operand of a maximum is NaN, the second operand results: the maximum so far.
 func largestAVX2() {
 	TEXT("largestAVX2", NOSPLIT, "func(v []float32) float32")
 	Pragma("noescape")

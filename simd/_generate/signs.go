@@ -94,9 +94,8 @@ func signsAbove() {
 	RET()
 }
 
-// signsAboveAVX2 scores one row of signs after another, while the 24 after it are being fetched: the first and the last line of each. It
-// counts bits by a table of 16 nibbles, as hammingAVX2 does, and multiplies the counts of bytes, of which each is at most 8, by their
-// weights.
+// signsAboveAVX2 scores one row of signs after another, prefetching the first and the last line of each of the next 24 rows. It
+// counts bits by a table of 16 nibbles, as hammingAVX2 does, and multiplies the counts of bytes, each at most 8, by their weights.
 func signsAboveAVX2() {
 	weights := GLOBL("planeWeightsOfBytes", RODATA|NOPTR)
 	for plane, w := range []uint64{0xff, 0xfe, 0xfc, 8} { // −1, −2, −4, 8
@@ -350,7 +349,7 @@ func signsOfLines() {
 	DECQ(n)
 	JMP(LabelRef("word"))
 	Label("listed")
-	VPXOR(firsts.AsY(), firsts.AsY(), firsts.AsY()) // what is fetched ahead of the last ones
+	VPXOR(firsts.AsY(), firsts.AsY(), firsts.AsY()) // the rows prefetched for the last ones
 	VMOVDQU32(firsts, Mem{Base: end})
 	VMOVDQU32(firsts, Mem{Base: end, Disp: 64})
 
