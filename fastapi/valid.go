@@ -62,8 +62,8 @@ const (
 	highBits  = everyByte << 7
 )
 
-// plainString returns how many bytes of a string stand before the quote that ends it, −1 if there is none. It is plain if it has neither
-// escapes nor control characters.
+// plainString returns how many bytes of a string precede its closing quote, or −1 if there is none. plain is true if the string has
+// neither escapes nor control characters.
 func plainString(b []byte) (n int, plain bool) {
 	n = bytes.IndexByte(b, '"')
 	if n < 0 || bytes.IndexByte(b[:n], '\\') < 0 {

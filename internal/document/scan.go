@@ -25,17 +25,17 @@ type scanner struct {
 	data []byte // the text, then Padding
 	end  int    // len of the text
 	out  []byte // the document without white space is appended here
-	from int    // start of what is not yet copied to out
+	from int    // start of the input not yet copied to out
 	keys []uint64
 	// loose is set by callers that do not need twice: keys are not hashed.
 	loose bool
 	// twice reports that an object seems to have a key twice: two hashes are
 	// equal, or a key is escaped.
 	twice bool
-	fail  string // what is wrong, for users
+	fail  string // the error, for users
 	at    int    // where
 
-	// out gets no more than so many bytes (0: all): what is beyond them is written with to, or only noted by over.
+	// most limits the bytes of out (0: no limit). Further bytes go to to, or only set over.
 	most int
 	over bool
 	to   io.Writer
@@ -123,7 +123,7 @@ func isSpace(c byte) bool {
 	return c == ' ' || c == '\n' || c == '\t' || c == '\r'
 }
 
-// object scans an object at data[i] and returns its end, or −1 after noting what is wrong.
+// object scans an object at data[i] and returns its end, or −1 after recording the error.
 func (s *scanner) object(i, depth int) int {
 	if depth > MaxDepth {
 		return s.failAt(i, "it is nested more than "+strconv.Itoa(MaxDepth)+" levels deep")
@@ -288,8 +288,8 @@ func special(x uint64) uint64 {
 	return ((quote - lowBits) &^ quote & highBits) | ((slash - lowBits) &^ slash & highBits) | ((x - lowBits*0x20) &^ x & highBits)
 }
 
-// str scans a string whose opening quote stands before i; it returns the
-// index after the closing quote, or −1, and whether there is an escape in it.
+// str scans a string whose opening quote is before i. It returns the index after the closing quote, or −1, and whether the string has
+// an escape.
 func (s *scanner) str(i int) (end int, escaped bool) {
 	data, start := s.data, i
 	var seen uint64 // all bytes, or-ed

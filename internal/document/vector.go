@@ -11,8 +11,8 @@ import (
 	"svc/internal/jsontext"
 )
 
-// AppendVector appends the numbers of a vector, which is a valid JSON value: an array, of which it reads at most one number more than most,
-// or a string of base64. It returns false where the value is something else, or where 32 bits do not hold a number.
+// AppendVector appends the numbers of a vector, a valid JSON value: an array, of which it reads at most most+1 numbers, or a string
+// of base64. It returns false for other values, or if a number does not fit into 32 bits.
 func AppendVector(dst []float32, value []byte, most int) (_ []float32, ok bool) {
 	if value[0] == '"' {
 		return AppendBase64(dst, value)

@@ -31,7 +31,7 @@ type page struct {
 // a threshold or the clock may leave hardly any.
 const pageHits = 64
 
-// start begins with so many documents to come; candidates are those that count.
+// start prepares the page for n documents. candidates are the documents that totals count.
 func (c *page) start(s *search, candidates rows, n int) {
 	r := s.r
 	c.s = s
@@ -53,7 +53,7 @@ func (c *page) start(s *search, candidates rows, n int) {
 	}
 }
 
-// fill pulls documents until the page is full. Behind the last hit it goes on with documents that are equal to it: totals count the
+// fill pulls documents until the page is full. It continues with documents that are equal to the last hit, because totals count the
 // duplicates among them.
 func (c *page) fill() {
 	for c.wants() || finishes(c.s) {
@@ -106,7 +106,7 @@ func (c *page) addRows(r rows) {
 				m, pass = newMerge(c.s.ix, left), 4*pass
 			}
 		}
-		if n == pass && c.groups != nil && c.s.retry == nil { // as are those of groups that have their hits
+		if n == pass && c.groups != nil && c.s.retry == nil { // skip documents of full groups likewise
 			if pass *= 4; !c.groups.idle() {
 				left := c.groups.left(r)
 				if !left.isSame(r) {
@@ -264,7 +264,7 @@ const (
 	valueBytes = 80 // a ScoreValue
 )
 
-// hold charges the request for so many hits like the last one. Where there is no memory for them the page ends here, and full says why.
+// hold charges the request for n hits of the size of the last one. Without enough memory it ends the page here and sets err.
 func (c *page) hold(n int) bool {
 	if len(c.hits) == 0 {
 		return true
