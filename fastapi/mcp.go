@@ -263,7 +263,7 @@ func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, 
 		return nil, context.Canceled
 	}
 	r := requestOf(x.outer)
-	if x.begun && r.gone() { // earlier, the client may only have finished sending
+	if x.begun && r.gone() { // before the first call, a client that has only finished sending looks the same
 		r.context().cancel()
 	}
 	x.begun = true

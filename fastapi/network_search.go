@@ -176,7 +176,7 @@ func (d *distribution) send() {
 	}
 }
 
-// asked returns what the remotes are asked.
+// asked returns the request to the remotes.
 func (d *distribution) asked(r *search.FederatedRequest) []network.RemoteSearch {
 	var asked []network.RemoteSearch
 	for name, q := range d.remotes {

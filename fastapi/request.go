@@ -130,7 +130,7 @@ func (r *request) context() *work {
 	return &r.work
 }
 
-// contextFrom is context at a moment that is known already.
+// contextFrom is context for a caller that knows the time.
 func (r *request) contextFrom(now time.Time) *work {
 	if !r.work.begun() {
 		r.work.begin(r.span.In(r.server.searching), &r.account, now, maxSearchTime)

@@ -63,7 +63,7 @@ func noUserContext(a *arg) error {
 	return apierr.New(a.code, "`%s.userContext` is missing. It describes the user for whom hits are reordered.", a.path())
 }
 
-// searchState is what a search needs only while it is decoded and run.
+// searchState is the state of a search while it is decoded and run.
 type searchState struct {
 	in   searchInput
 	body []byte

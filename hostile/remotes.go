@@ -40,7 +40,7 @@ func (s *server) beRemote(answer http.HandlerFunc) (end func() error, err error)
 	return remote.Close, nil
 }
 
-// federation is the member of a hit that says what the hits of a remote are merged by.
+// federation is the member of a hit with the values by which the hits of a remote are merged.
 func federation(values string) string {
 	return `"_federation":{"indexUid":"films","queriesPosition":0,"weightedRankingScore":1,"weightedScoreValues":[` + values + `],"extra_document":{}}`
 }

@@ -52,7 +52,7 @@ type Builder struct {
 
 	concordances concordances
 
-	// Used while writing: what the prefixes of the words are made of.
+	// Used while writing the prefixes of the words.
 	order    []wordOrder
 	lists    sequentialLists
 	prefixes []uint64

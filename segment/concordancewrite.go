@@ -164,7 +164,7 @@ func (w *Concordancer) Word(form []byte) {
 	w.gone = len(w.words) > maxPartWords
 }
 
-// key returns what a form is compared by, and a hash of it. The key of a short form is the form.
+// key returns a key for comparing forms, and its hash. The key of a short form is the form.
 func (w *Concordancer) key(form []byte) (key uint64, hash uint32, short bool) {
 	const bytes = 7
 	if len(form) > bytes {

@@ -6,14 +6,14 @@ type ElementCursor struct {
 	Offset        int // of the last copy
 }
 
-// ElementRoom is how many bytes are copied at once, and may be read behind a dictionary.
+// ElementRoom is the number of bytes that are copied at once, and that may be read after a dictionary.
 const ElementRoom = 32
 
 // mostElement is the length of the longest elements that the kernel decodes.
 const mostElement = 2 * ElementRoom
 
-// elementTable says of the first byte of an element which bits of the four bytes behind it are its offset, what is added to them, and the
-// length. Elements that a table cannot tell have a length above mostElement.
+// elementTable has, for each first byte of an element, the mask of the offset in the next four bytes, the bits to add to the offset, and
+// the length. Elements that need more than a table have a length above mostElement.
 var elementTable = func() (table [3][256]uint32) {
 	for op := range uint32(256) {
 		mask, more, length := uint32(1<<16-1), uint32(0), op>>2+1
@@ -33,11 +33,11 @@ var elementTable = func() (table [3][256]uint32) {
 	return table
 }()
 
-// DecodeElements goes on with a block of S2, without its length, until at least enough bytes are written. Copies may begin in a dictionary,
-// which has ElementRoom bytes of capacity behind it. Bytes of dst behind those that are written may be overwritten.
+// DecodeElements continues to decode a block of S2, without its length, until at least enough bytes are written. Copies may begin in the
+// dictionary, which must have ElementRoom bytes of spare capacity. Bytes of dst after the written ones may be overwritten.
 //
-// It leaves rare elements to the caller: then left is true, and the cursor is in front of one, which may be damaged. Otherwise fewer than
-// ElementRoom bytes are left of dst or src, enough are written, or there is no kernel.
+// It leaves rare elements to the caller: then left is true, and the cursor is at one, which may be damaged. If left is false, fewer than
+// ElementRoom bytes of dst or src remain, enough bytes are written, or there is no kernel.
 func DecodeElements(dst, src, dictionary []byte, c ElementCursor, enough int) (_ ElementCursor, left bool) {
 	if current.elements == nil {
 		return c, false

@@ -11,7 +11,7 @@ import (
 	"svc/internal/network"
 )
 
-// importOptions say what a new data directory is filled from.
+// importOptions are the sources that a new data directory can be filled from.
 type importOptions struct {
 	Dump                  string `name:"import-dump" placeholder:"FILE" help:"Fill a new data directory from this dump before serving."`
 	IgnoreMissingDump     bool   `name:"ignore-missing-dump" help:"Start with an empty data directory if the dump of --import-dump is missing."`

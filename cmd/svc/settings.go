@@ -253,7 +253,7 @@ func checkType(v any, flag *kong.Flag) error {
 	return fmt.Errorf("must be %s, but it is %s", want, typeName(v))
 }
 
-// typeName says what a value of the file is.
+// typeName returns the name of the type of a value in the file.
 func typeName(v any) string {
 	switch v.(type) {
 	case bool:

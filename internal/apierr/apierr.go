@@ -51,8 +51,8 @@ type Error struct {
 	Code    Code
 	Message string
 
-	// HTTP is the status of the answer if it differs from the code's: what is not found under its path is 404, but 400 if one of
-	// several things named in a body is missing. 0 means the code's status.
+	// HTTP overrides the status of the code, unless it is 0. A code for a missing resource has the status 404, for a resource in the
+	// path. If a body names several resources and one is missing, HTTP is 400.
 	HTTP int
 }
 

@@ -160,7 +160,7 @@ func (s *salvager) hole(id uint64, format string, args ...any) {
 	}
 }
 
-// tree collects what is below a page. in is the bucket that it belongs to, "" for the bucket of buckets.
+// tree collects the entries of a page and its descendants. in names the bucket of the page; "" is the root bucket.
 func (s *salvager) tree(id uint64, in string, depth int) {
 	page, flags, err := s.read(id)
 	if err != nil || depth > maxDepth {

@@ -255,7 +255,7 @@ func openJSON(in *bufio.Reader) *Documents {
 	}}
 }
 
-// unexpected is what the end of a file is before the end of the documents.
+// unexpected returns the error for a file that ends before its documents do: io.EOF becomes io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

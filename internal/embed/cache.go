@@ -25,7 +25,7 @@ func newCache(size int) *cache {
 	return &cache{size: size, order: list.New(), index: map[string]*list.Element{}}
 }
 
-// key is under what a query to an embedder is remembered; "" for not at all.
+// key returns the cache key of a query to an embedder, or "" if it is not cached.
 func (c *cache) key(identity, text string) string {
 	if c.size <= 0 || len(text) > maxCachedText {
 		return ""

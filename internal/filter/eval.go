@@ -30,7 +30,7 @@ func (b *Bound) live(s source) *roaring.Bitmap {
 	return rows
 }
 
-// source is what a filter is evaluated on: a segment and its cache scope. Without a scope, results are not cached.
+// source is the input of a filter: a segment and its cache scope. Without a scope, results are not cached.
 type source struct {
 	segment.Live
 	scope *resultcache.Scope

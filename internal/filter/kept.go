@@ -178,7 +178,7 @@ func (e *Expr) key() []byte {
 	return key
 }
 
-// lasting reports whether what a node finds in a segment is the same for ever.
+// lasting reports whether the result of a node in a segment never changes.
 func lasting(n node) bool {
 	switch n := n.(type) {
 	case *junction:

@@ -101,7 +101,7 @@ func (s *serving) routes() map[string]func(http.ResponseWriter, *http.Request, *
 // guestKey is the place of the *guest among the values of a request.
 type guestKey struct{}
 
-// watch removes what is held for readers that are away.
+// watch releases the files that are held for readers that have left.
 func (s *serving) watch() {
 	tick := time.NewTicker(releaseTime)
 	defer tick.Stop()
@@ -144,7 +144,7 @@ func (w *Writer) hello() hello {
 	return hello{Protocol: protocol, Format: w.o.Format, Version: w.o.Version, Group: w.id.Group, Name: w.id.Name, Member: w.id.Member, Role: role, Term: w.id.Term}
 }
 
-// admit says what a member is answered that connects.
+// admit returns the reply to a member that connects.
 func (w *Writer) admit(h *hello) *reply {
 	me := w.hello()
 	if r := me.compatible(h); r != nil {

@@ -79,7 +79,7 @@ func (v *Voter) absent() string {
 	return "has not opened the log of its group yet"
 }
 
-// admit says what a member is answered that connects.
+// admit returns the reply to a member that connects.
 func (v *Voter) admit(h *hello) *reply {
 	me := v.hello()
 	v.learn(h)

@@ -16,8 +16,8 @@ var geoKey = []byte(`"` + settings.GeoField + `"`)
 
 var errFound = errors.New("found")
 
-// geoOf reads the point of a document. ok is false if it has none. reason says what is wrong with a _geo field that is neither a
-// point nor null.
+// geoOf returns the point in the _geo field of a document. ok is false if the document has no valid point. If the field is invalid and
+// not null, reason describes the error.
 func geoOf(doc []byte) (p point, ok bool, reason string) {
 	value, ok := geoField(doc, geoKey, settings.GeoField)
 	if !ok {

@@ -143,7 +143,7 @@ func (z *vectorizer) configured(name []byte) bool {
 	return found
 }
 
-// fold reads what the stored document and its versions say of the embedders that there were before the batch.
+// fold reads the vectors of the stored document and its versions for the embedders from before the batch.
 func (z *vectorizer) fold(merged []byte) error {
 	for _, p := range z.b.plans {
 		f := fold{text: ofStored}

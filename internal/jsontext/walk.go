@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// ErrNotCompact is the error for text that is not what it was taken for: a compact JSON object or array.
+// ErrNotCompact is the error for text that is not a compact JSON object or array.
 var ErrNotCompact = errors.New("damaged JSON text: it is not a compact object or array")
 
 // EachMember calls f for each member of a compact JSON object with the key in its quotes and the raw value, which is not empty. Errors are

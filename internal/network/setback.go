@@ -175,7 +175,7 @@ func latest(own *Network, known []*Network) (last *Network, agreed bool, err err
 	return last, agreed, nil
 }
 
-// networkAt asks an instance what the network is.
+// networkAt asks an instance for the network.
 func (n *Node) networkAt(ctx context.Context, name string, r *Remote) (*Network, error) {
 	var now Network
 	if err := n.ask(ctx, name, r, &request{Message: networkMessage, key: r.WriteAPIKey}, &now); err != nil {

@@ -45,7 +45,7 @@ type SortKey struct {
 
 // Elements are objects inside documents, some of which are chosen.
 type Elements interface {
-	// Value returns what a document is sorted by: the first of the values of its chosen objects.
+	// Value returns the sort value of a document: the first of the values of its chosen objects.
 	Value(seg int, row uint32, desc bool) SortValue
 	// String identifies the chosen objects and the attribute that gives their values.
 	String() string

@@ -11,7 +11,7 @@ type verdict struct {
 	value SortValue // for sorts; for the vector rule the similarity, or OfNothing without a vector
 }
 
-// says returns what the verdict is.
+// says returns the kind of the verdict.
 func (p *verdict) says() ScoreKind { return p.by.traits().says }
 
 // score combines verdicts: each rule subdivides the step of the rules before it. The numbers multiply exactly in 64 bits (the product

@@ -12,7 +12,7 @@ import (
 	"svc/internal/settings"
 )
 
-// Asked says what a remote was asked for. Everything else in its answer is ignored.
+// Asked lists the members that a remote was asked for. Other members of its answer are ignored.
 type Asked struct {
 	Hits     int // at most
 	Queries  int

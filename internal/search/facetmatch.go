@@ -23,7 +23,7 @@ import (
 // A facet search finds the values that begin with a few characters, in a field with maybe as many values as documents. Folding does
 // not change nearly all of them: these are found by the order of the column.
 
-// facetQuery is what the values of a facet are searched for.
+// facetQuery is the query of a facet search.
 type facetQuery struct {
 	asked   string // folded
 	runes   []rune

@@ -62,7 +62,7 @@ func headOf(h federatedHit) head {
 	return ownHead(h, h.own())
 }
 
-// ownHead returns what a hit of a query is compared by.
+// ownHead returns the values by which a hit of a query is compared.
 func ownHead(h federatedHit, hit *rank.Hit) head {
 	return head{h, hit.Values, hit.Spelling, hit.Score, h.query.weight, h.query.position, nil}
 }

@@ -128,7 +128,7 @@ func (g *groupedRows) countIn(ctx context.Context, page []*group, seg int, rows 
 	return nil
 }
 
-// rowBatches are buffers for rows that are looked at at once.
+// rowBatches pools buffers for the rows that are read at once.
 var rowBatches = sync.Pool{New: func() any { return new([metRows]uint32) }}
 
 // singleClass reports whether each row has one value of a column at most.
@@ -245,7 +245,7 @@ func newMetOrdinals(c *segment.Column) *metOrdinals {
 	return &metOrdinals{column: c, numbers: make(ordinalBits, (c.Numbers()+63)/64), texts: make(ordinalBits, (c.Strings()+63)/64)}
 }
 
-// add adds the ordinals of rows. It ends where there are enough of them, or can be no others. filled: each row has one.
+// add adds the ordinals of rows. It stops once there are enough of them, or all. filled says that each row has one.
 func (m *metOrdinals) add(yield func() error, rows *roaring.Bitmap, enough int, filled bool) error {
 	values := m.column.Numbers() + m.column.Strings()
 	batch := rowBatches.Get().(*[metRows]uint32)

@@ -200,7 +200,7 @@ func readCharsmap(encoded string) (*charsmap, error) {
 	return m, nil
 }
 
-// find returns what the shortest prefix of s that is in the trie is replaced by.
+// find returns the replacement for the shortest prefix of s that is in the trie.
 func (m *charsmap) find(s string) (string, bool) {
 	offset := func(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
 	at := offset(m.units[0])

@@ -232,7 +232,7 @@ func (s *Sender) work(id uuid.UUID, l *line, n int) {
 	}
 }
 
-// workOff delivers what is in a line until nothing is due.
+// workOff delivers the batches of a line until none is due.
 func (s *Sender) workOff(id uuid.UUID, l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
