@@ -85,7 +85,7 @@ func (s Signs) Scan(dst []Neighbour, keep int, counts func(row uint32) bool) []N
 }
 
 const (
-	// lookMore is the factor by which more rows are looked at after too few were.
+	// lookMore is the factor by which a further look reads more rows, if the first one read too few.
 	lookMore = 4
 
 	// lookShare: if Among would examine more than one allowed row in this many, it compares the codes of all instead.

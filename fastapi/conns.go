@@ -127,7 +127,7 @@ func noRoom(err error) bool {
 	return false
 }
 
-// A client has so long to receive so many bytes. A slower client is cut off, because its answer takes up memory.
+// A client has writeTimeout to receive writeBytes. A slower client is cut off, because its answer takes up memory.
 const (
 	writeTimeout = time.Minute
 	writeBytes   = 256 << 10

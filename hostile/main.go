@@ -139,7 +139,7 @@ func (r *result) verdict() string {
 	return "held"
 }
 
-// measure runs one attack against a fresh server, and once more to stop the server in its midst.
+// measure runs one attack against a fresh server, then repeats it and stops the server in the middle.
 func measure(program []string, a attack, long time.Duration) (*result, error) {
 	s, err := start(program)
 	if err != nil {

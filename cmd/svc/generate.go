@@ -60,7 +60,7 @@ func (c manualCommand) flags() []*kong.Flag { return visible(c.node.Flags) }
 // serves reports whether the command is the one that runs where none is named.
 func (c manualCommand) serves() bool { return c.node.Name == serveName }
 
-// add adds the commands below a node, each behind the one that it belongs to.
+// add adds the commands below a node, each after its parent.
 func (m *manual) add(n *kong.Node, above []string) {
 	for _, child := range n.Children {
 		if child.Hidden {

@@ -32,7 +32,7 @@ const (
 	sketchBytes  = 512      // of an empty one
 	insertBytes  = 8        // of a value in a sparse one
 	densestBytes = 36 << 10 // at most
-	// sparseValues is more values than a sparse sketch can hold. Inserting so many through the sparse form takes ten times as long.
+	// sparseValues is more values than a sparse sketch can hold. Inserting that many through the sparse form takes ten times as long.
 	sparseValues = 10_000
 )
 

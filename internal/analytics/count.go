@@ -26,7 +26,7 @@ const (
 	stripeCount = 64
 )
 
-// kind is what an entry counts. Its values stand in files.
+// kind is the kind of event that an entry counts. Its values are stored in files.
 type kind uint8
 
 const (

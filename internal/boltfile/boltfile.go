@@ -199,7 +199,7 @@ const SumBytes = 4
 // errSum is the error of a value that differs from what was stored, or is under another key.
 var errSum = errors.New("its checksum does not fit")
 
-// Put stores a value with the checksum of it and its key behind it. Both are bbolt's until the transaction ends.
+// Put stores a value, followed by a checksum of the key and the value. Both are bbolt's until the transaction ends.
 func Put(b *Bucket, key, value []byte) error {
 	return PutOwned(b, key, append(make([]byte, 0, len(value)+SumBytes), value...))
 }

@@ -131,7 +131,7 @@ func (o *Import) Run(ctx context.Context, c *Client, documents *Documents, at Ch
 // ErrNoDocuments is the error of an import without documents.
 var ErrNoDocuments = errors.New("there are no documents in it")
 
-// read makes bodies of the documents behind the first n.
+// read makes bodies of the documents after the first n.
 func (o *Import) read(ctx context.Context, documents *Documents, n int, bodies chan<- bodyOf) {
 	give := func(b bodyOf) bool {
 		select {

@@ -33,7 +33,7 @@ type transport struct {
 	acked  func(id string, term, index uint64)
 	lacks  func(id string, term, last uint64) uint64
 	lapsed func(id, addr string, term, index uint64)
-	// sendable reports whether a snapshot at an entry or behind it can be sent.
+	// sendable reports whether a snapshot at or after an entry can be sent.
 	sendable func(index uint64) bool
 	heard    func(index uint64) // is told up to where a leader says that entries are committed
 	// follows reports whether raft follows in a term. nil: raft handles heartbeats alone.

@@ -4,7 +4,7 @@ package document
 // everywhere below.
 const MaxDepth = 127
 
-// MaxHitDepth is the same maximum for a hit of another instance. A hit shows its document once more one level down, as `_formatted`,
+// MaxHitDepth is the same maximum for a hit of another instance. A hit shows its document again, one level down, as `_formatted`,
 // with documents of other indexes in the place of their ids.
 const MaxHitDepth = 2*MaxDepth + 1
 

@@ -262,7 +262,7 @@ func (f *VoterFeed) plain(t *Batch, removed []string) error {
 	return nil
 }
 
-// Open opens a file that an image has, by ImageFile.At, or that an entry behind the position of Need names. The error is fs.ErrNotExist if
+// Open opens a file that an image has, by ImageFile.At, or that an entry after the position of Need names. The error is fs.ErrNotExist if
 // it is held no longer.
 func (f *VoterFeed) Open(name string) (io.ReadCloser, error) {
 	if strings.HasPrefix(name, stateDir(f.id)+"/") {

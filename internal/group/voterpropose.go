@@ -155,7 +155,7 @@ func (v *Voter) small(c *commit.Change, i int, name string, left int) (content [
 }
 
 // spoolFiles puts the files of a proposal in the spool, and data if they are one of them. They stay for the entry with an index: before
-// that is known, for the one behind the last.
+// that is known, for the entry after the last.
 func (v *Voter) spoolFiles(p *proposal, data []byte, index uint64) (added bool, err error) {
 	for i, f := range p.entry.Files {
 		if _, ok := p.inline[i]; ok {

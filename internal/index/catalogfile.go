@@ -81,7 +81,7 @@ type catalogContent struct {
 }
 
 // catalogChange is the last change made, by which it is known again when its
-// batch runs once more after a crash.
+// batch runs again after a crash.
 type catalogChange struct {
 	Batch     uint64
 	What      string // empty: none yet

@@ -257,7 +257,7 @@ func (v *View) setSettings(s *settings.Settings, fields *settings.Fields) {
 	v.resemble(a)
 }
 
-// resemble gives a view that is not yet shared what it has in common with others.
+// resemble lets a view that is not yet shared use the parts that it has in common with other views.
 func (v *View) resemble(a *likeness) { v.Settings, v.Analyzer, v.likeness = a.settings, a.analyzer, a }
 
 // Synonyms returns the table of synonyms, which is valid until Release.

@@ -43,7 +43,7 @@ func longer(text []byte) (more int, ascii bool) {
 	for len(text) >= 8 {
 		x := binary.LittleEndian.Uint64(text)
 		all |= x
-		// A byte below what is taken from it borrows from its top bit, and perhaps from the next byte, which is then looked at, too.
+		// A subtraction that underflows a byte sets its top bit, and may borrow from the next byte. That byte is then examined as well.
 		if ((x-ones*' ')|((x^ones*'"')-ones)|((x^ones*'\\')-ones))&^x&tops != 0 {
 			more += EscapeBytes(text[:8])
 		}
@@ -55,7 +55,7 @@ func longer(text []byte) (more int, ascii bool) {
 	return more + EscapeBytes(text), all&tops == 0
 }
 
-// escapes are what follows the backslash of a byte's escape: u where that has four digits; 0 for bytes that stand for themselves.
+// escapes has, for each byte, the letter after the backslash of its escape: u for an escape of four digits, 0 for no escape.
 var escapes = func() (e [256]byte) {
 	for c := range ' ' {
 		e[c] = 'u'
@@ -64,7 +64,7 @@ var escapes = func() (e [256]byte) {
 	return e
 }()
 
-// EscapeBytes counts the bytes that escapes of a text take beside what they stand for.
+// EscapeBytes returns by how many bytes escapes make a text longer.
 func EscapeBytes(text []byte) (n int) {
 	for _, c := range text {
 		switch escapes[c] {
@@ -78,8 +78,8 @@ func EscapeBytes(text []byte) (n int) {
 	return n
 }
 
-// escape writes escapes into what dst ends with, which makes it longer by so many bytes. It begins at the end: where nothing is
-// longer any more, nothing is moved.
+// escape replaces bytes at the end of dst by their escapes. more is the number of bytes that this adds. It works from the end, and stops
+// where no further byte moves.
 func escape(dst []byte, more int) []byte {
 	const hex = "0123456789abcdef"
 	from := len(dst)

@@ -100,7 +100,8 @@ func ScalarEnd(b []byte, i int) int {
 	return i
 }
 
-// longString is from how many bytes on the end of a string is looked for by the quote: the loop of StringEnd takes longer for each byte.
+// longString is the length in bytes from which the end of a string is found by searching for a quote: the loop of StringEnd takes longer
+// per byte.
 const longString = 64
 
 // StringEnd returns the index after the string at b[i], or −1.
@@ -112,7 +113,7 @@ func StringEnd(b []byte, i int) int {
 	return end
 }
 
-// TextEnd returns the index after the closing quote of the string whose opening quote stands before b[i], or −1, and whether there is an
+// TextEnd returns the index after the closing quote of the string whose opening quote is before b[i], or −1, and whether there is an
 // escape in it.
 func TextEnd(b []byte, i int) (end int, escaped bool) {
 	for from := i; ; {

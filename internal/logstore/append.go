@@ -66,7 +66,7 @@ func (l *Log) write(all [][]byte) error {
 	return nil
 }
 
-// add notes a frame that was written behind the others.
+// add records a frame that was appended.
 func (f *file) add(bytes, entries int, sum uint64) {
 	f.frames = append(f.frames, frame{offset: f.size, length: uint32(bytes - frameBytes), count: uint32(entries), first: f.end, before: f.sum, sum: sum})
 	f.size, f.sum, f.end = f.size+int64(bytes), sum, f.end+uint64(entries)

@@ -12,7 +12,7 @@ import (
 )
 
 // A page of a mapping that cannot be read, because of a bad sector or a truncated file, raises SIGBUS in its reader. So code reads
-// mapped memory in a Guard, or calls Watch and passes what it recovers to Damage.
+// mapped memory in a Guard, or calls Watch and passes the recovered value to Damage.
 
 // mappings are the open mappings, to find the file of an address.
 var mappings = struct {

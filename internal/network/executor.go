@@ -175,7 +175,7 @@ func (r *changing) run() error {
 	return nil
 }
 
-// move fetches what this instance is to own.
+// move fetches the documents that this instance will own.
 func (r *changing) move() error {
 	if err := r.enter(moving); err != nil {
 		return err

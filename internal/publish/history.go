@@ -129,7 +129,7 @@ func (h *history) behind(s *imageRef) iter.Seq[logRef] {
 	}
 }
 
-// end returns the last position that an image and the entries behind it reach; ok is false when they do not reach Whole.
+// end returns the last position that an image and the entries after it reach; ok is false when they do not reach Whole.
 func (h *history) end(s *imageRef) (p group.Position, ok bool) {
 	p = s.from
 	for l := range h.behind(s) {
@@ -173,7 +173,7 @@ func (a *Archive) Ranges(ctx context.Context) ([]Range, error) {
 	return ranges, nil
 }
 
-// plan is how a position is restored: an image, and the entries behind it up to the position.
+// plan is how a position is restored: an image, and the entries after it up to the position.
 type plan struct {
 	image imageRef
 	logs  []logRef
