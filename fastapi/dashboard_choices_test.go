@@ -104,7 +104,7 @@ func TestDashboardShowsFrequentValues(t *testing.T) {
 }
 
 // TestDashboardFacets chooses values of facets: the counts of the others stay, chips say what is chosen, and a filter that is being typed
-// leaves the hits alone.
+// leaves the hits alone. Where no field has facets, the page leads to their setting.
 func TestDashboardFacets(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
@@ -146,4 +146,9 @@ func TestDashboardFacets(t *testing.T) {
 	tab.until(`document.querySelectorAll(".hit").length === 5 && document.getElementById("said").textContent === ""`)
 	enter("brand = bolt")
 	tab.until(`document.querySelectorAll(".hit").length === 3 && !document.body.textContent.includes("This filter is not applied")`)
+	c.wait(c.json("POST", "/indexes/plain/documents", `[{"id":1,"brand":"acme"}]`))
+	tab.goTo(url + "/#/search?index=plain")
+	tab.until(`document.querySelector("aside").textContent === "No field has facets yet. Choose fields to filter by."`)
+	tab.eval(`document.querySelector("aside a").click()`, nil)
+	tab.until(`document.querySelector("#main h2")?.textContent.startsWith("Filters and facets")`)
 }

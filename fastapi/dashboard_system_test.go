@@ -154,7 +154,8 @@ func TestDashboardOperates(t *testing.T) {
 		spans.value = "day";
 		spans.dispatchEvent(new Event("change"));
 	})()`, nil)
-	tab.until(`texts(".graph .ticks")[0] === "24 h agonow" && texts(".graph figcaption").some(text => /^Searches\s+0.5 a second/.test(text)) && texts(".graph figcaption").some(text => text.startsWith("Memory 60 MiB"))`)
+	tab.until(`texts(".graph .ticks")[0] === "24 h agonow" && texts(".graph figcaption").some(text => /^Searches\s+0.5 a second/.test(text)) && texts(".graph figcaption").some(text => text.startsWith("Memory 60 MiB")) &&
+		document.querySelectorAll(".graph path")[6].getAttribute("d").split("M").length === 2`) // every second step has no memory, and the line is whole
 	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
 		t.Error(line)
 	}

@@ -468,6 +468,8 @@ export async function searchView({page, state, remember, signal, reopen}) {
       if (/^_geo(json)?(\.|$)/.test(name)) continue; // the map has these
       nodes.push(oneFacet(name, values, answer, nodes.length < 8));
     }
+    if (nodes.length === 0 && answer.hits.length > 0) nodes.push(h("p", {class: "soft"}, "No field has facets yet. ",
+      h("a", {href: "#/settings?" + new URLSearchParams({index: s.index, group: "facets"})}, "Choose fields"), " to filter by."));
     // What is being typed in stays as it is; the focus stays where it is.
     if (document.activeElement.type !== "search" || !facets.contains(document.activeElement)) redraw(facets, nodes);
   }

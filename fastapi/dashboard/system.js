@@ -30,6 +30,12 @@ export async function systemView({page, state, signal, remember}) {
 
 const dayPause = 60000; // milliseconds between two looks at the figures of a day
 
+/** held fills gaps with the value before: while no request comes, nothing is measured, and memory and tasks stay as they are. */
+function held(values) {
+  let last = null;
+  return values.map(v => last = v ?? last);
+}
+
 async function overview(box, signal) {
   let day = null, dayAt = 0; // the last figures of a day, and when they came
   const spans = select([["", "The last five minutes"], ["day", "The last 24 hours"]], "", () => drawLive(), "Time span");
@@ -70,7 +76,7 @@ async function overview(box, signal) {
     live.replaceChildren(...m.steps.length === 0 ? [h("p", {class: "soft"}, spans.value ? "The first numbers are there in five minutes. They go when the server stops." : "The first numbers are there in a few seconds.")] : [
       series("Searches", [["", of(s => s.searches / m.stepSeconds)]], rate, span), series("All requests", [["", of(s => s.requests / m.stepSeconds)], ["failed", of(s => s.failed / m.stepSeconds)]], rate, span),
       series("Time of a search", [["p50", time("p50")], ["p95", time("p95")], ["p99", time("p99")]], ms, span),
-      series("Memory", [["", of(s => s.memoryBytes)]], bytes, span), series("Tasks that wait or run", [["", of(s => s.tasks)]], count, span), series("Results found in the cache", [["", hits]], share, span)]);
+      series("Memory", [["", held(of(s => s.memoryBytes))]], bytes, span), series("Tasks that wait or run", [["", held(of(s => s.tasks))]], count, span), series("Results found in the cache", [["", hits]], share, span)]);
     current.replaceChildren(...[pair("searches", `${count(now.searchesRunning)} running, ${count(now.searchesWaiting)} waiting of ${count(now.searchQueueSize)}`),
       pair("tasks", `${count(now.tasksEnqueued)} waiting, ${count(now.tasksProcessing)} running${now.oldestTaskSeconds > 1 ? `, the oldest since ${Math.round(now.oldestTaskSeconds)} s` : ""}`),
       pair("memory", `${bytes(now.memoryBytes)}${now.residentBytes === null ? "" : `, with mapped files ${bytes(now.residentBytes)}`}`), pair("held by requests", `${bytes(now.requestBytes)} of ${bytes(now.requestBytesLimit)}`),
