@@ -28,6 +28,11 @@ func TestDashboardRules(t *testing.T) {
 		tab.until(`document.getElementById("said").textContent === "` + said + `. The rule is in effect."`)
 	}
 	tab.look(1440, 900, false)
+	tab.goTo(url + "/#/rules")
+	tab.until(`main.textContent.includes("This needs the experimental feature dynamicSearchRules.")`)
+	tab.eval(`press("Switch it on"), 0`, nil)
+	tab.until(`main.textContent.includes("There is no rule yet.")`)
+	c.json("PATCH", "/experimental-features", `{"dynamicSearchRules":false}`) // a pin offers it as well
 	tab.goTo(url + "/#/search?index=goods&q=boots")
 	tab.until(`hits() === "1. red boots,2. green boots" && document.querySelectorAll("#main .thumb").length === 2 && document.querySelector(".summary").textContent.startsWith("at least 2")`)
 	tab.eval(`press("Count all"), 0`, nil)

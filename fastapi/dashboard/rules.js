@@ -1,4 +1,5 @@
 // Search rules: pin, boost or hide documents from a hit, and the list of rules with what they do and when.
+import {enabled} from "./features.js";
 import {ask, ended, indexPath} from "./api.js";
 import {indexes} from "./indexes.js";
 import {brief, count, field, h, json, later, say, select, show, svg} from "./dom.js";
@@ -29,8 +30,8 @@ async function send(uid, rule) {
   if (done.error) throw new Error(done.error.message);
 }
 
-/** enabled switches rules on where they are off; false where people do not want that. */
-async function enabled() {
+/** agreed switches rules on where they are off; false where people do not want that. */
+async function agreed() {
   let features;
   try {
     features = await ask("/experimental-features");
@@ -127,7 +128,7 @@ const deeds = {
 
 /** promote asks how and when a hit is to be pinned, boosted or hidden, and writes the rule. done is called when it is in effect. */
 export async function promote(deed, {index, id, title, rank, q}, done) {
-  if (!await enabled()) return;
+  if (!await agreed()) return;
   const rules = (await list("")).map(rule => [rule, plan(rule)]).filter(([, p]) => !p.older);
   const fits = rules.find(([, {conditions: c}]) => !c.time && !c.filter && (q.trim() ? (c.query?.contains ?? c.query?.words) === q.trim() : c.query?.isEmpty === true));
   const place = h("input", {type: "number", min: 1, value: rank, required: true}), weight = h("input", {type: "number", min: 0.01, step: "any", value: deed === "bury" ? 0.5 : 2, required: true});
@@ -222,7 +223,7 @@ export async function rulesView({page, state, signal, remember}) {
     return draw();
   }, 200)});
   page.append(h("h1", null, "Rules"), h("p", {class: "about soft"}, "A rule pins, boosts or hides documents for some searches, for some time. The quickest way to one: search, and choose “Pin or hide” on a hit."),
-    h("div", {class: "bar"}, find, h("button", {type: "button", class: "main", onclick: async () => await enabled() && edit(null)}, "New rule")), box);
+    h("div", {class: "bar"}, find, h("button", {type: "button", class: "main", onclick: async () => await agreed() && edit(null)}, "New rule")), box);
 
   async function draw() {
     remember({q: s.q});
@@ -315,5 +316,5 @@ export async function rulesView({page, state, signal, remember}) {
     h("p", {class: "bar"}, h("button", {class: "main"}, "Save rule"))));
   }
 
-  await draw();
+  await enabled(box, "dynamicSearchRules", draw);
 }
