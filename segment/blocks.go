@@ -234,25 +234,29 @@ func (b *blocks) readSections(i int) *apierr.Corruption {
 
 // checkSection verifies the checksum of a whole section in the section table.
 func (b *blocks) checkSection(s section) *apierr.Corruption {
-	return b.checkPieces(s, s.length, func(int64, int64) func() { return func() {} })
+	damage, _ := b.checkPieces(s, s.length, func(int64, int64) (func(), error) { return func() {}, nil })
+	return damage
 }
 
 // checkPieces is checkSection that calls read before each piece of at most size bytes, with its offset in the file and its length, and
-// what that returned after it.
-func (b *blocks) checkPieces(s section, size int64, read func(at, n int64) (after func())) *apierr.Corruption {
+// what that returned after it. An error of read ends it.
+func (b *blocks) checkPieces(s section, size int64, read func(at, n int64) (after func(), err error)) (*apierr.Corruption, error) {
 	sum := xxhash.New()
 	for at, end := s.offset, s.offset+s.length; at < end; {
 		n := min(end-at, size)
-		after := read(at, n)
+		after, err := read(at, n)
+		if err != nil {
+			return nil, err
+		}
 		_, _ = sum.Write(b.data[at : at+n])
 		after()
 		at += n
 	}
 	if got := sum.Sum64(); got != s.checksum {
 		return &apierr.Corruption{File: b.name, Section: s.tag.String(), Offset: s.offset, Derived: b.derived,
-			Reason: fmt.Sprintf("checksum %016x expected, %016x found in %d bytes", s.checksum, got, s.length)}
+			Reason: fmt.Sprintf("checksum %016x expected, %016x found in %d bytes", s.checksum, got, s.length)}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // sectionAt returns the name of the section with the byte at an offset.

@@ -85,7 +85,7 @@ func merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 	m := &merger{ctx: ctx, in: in, o: o}
 	// Copied data gets new checksums: do not hide damage by that.
 	for _, l := range in {
-		if err := l.CheckSums(ctx); err != nil {
+		if err := l.checkSums(m.yield); err != nil {
 			return Info{}, fmt.Errorf("cannot merge to %s: %w", name, err)
 		}
 	}
@@ -136,6 +136,14 @@ func (m *merger) throttle(bytes int) error {
 	return m.o.Throttle(bytes)
 }
 
+// yield lets the throttle slow down work that writes nothing. It returns the error that should end the merge, if any.
+func (m *merger) yield() error {
+	if err := m.ctx.Err(); err != nil || m.o.Throttle == nil {
+		return err
+	}
+	return m.o.Throttle(0)
+}
+
 // read releases the inputs' pages after every residentBytes.
 func (m *merger) read(bytes int) {
 	if m.resident += bytes; m.resident < residentBytes {
@@ -171,6 +179,11 @@ func (m *merger) order() error {
 	m.origins = make([]origin, 0, total)
 	last := int64(-1)
 	for {
+		if len(m.origins)%askEvery == 0 {
+			if err := m.yield(); err != nil {
+				return err
+			}
+		}
 		best, id := -1, int64(math.MaxInt64)
 		for i, l := range m.in {
 			for next[i] < l.rows && m.rows[i][next[i]] == noRow {

@@ -147,12 +147,12 @@ const openStep = 2 << 20
 // checkSum verifies the checksum of a whole section. It returns a nil error, not a nil pointer in an error.
 func (r *Reader) checkSum(s section) error {
 	end := s.offset + s.length
-	damage := r.blocks.checkPieces(s, openStep, func(at, n int64) (after func()) {
+	damage, _ := r.blocks.checkPieces(s, openStep, func(at, n int64) (after func(), _ error) {
 		if at == s.offset {
 			r.ask(at, n)
 		}
 		r.ask(at+n, min(end-at-n, openStep))
-		return func() {}
+		return func() {}, nil
 	})
 	if damage != nil {
 		return damage

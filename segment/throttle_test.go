@@ -3,6 +3,7 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"svc/internal/vfs"
@@ -57,6 +58,66 @@ func TestWritingAsksBetweenWritesToo(t *testing.T) {
 		_ = mem.Remove("out.seg") // of the whole build
 		if err := build(); !errors.Is(err, stop) {
 			t.Fatalf("refused at question %d: %v", at, err)
+		}
+		mustNotExist(t, mem, "out.seg")
+	}
+}
+
+// TestMergeAsksBeforeItWrites merges segments with large documents and many rows, and refuses each of its questions before there is a
+// file.
+func TestMergeAsksBeforeItWrites(t *testing.T) {
+	const large, rows = 6, 2 * askEvery
+	mem, rng := vfs.NewMem(), testRand(t)
+	var in []Live
+	for n := range 2 {
+		b := NewBuilder(BuilderOptions{})
+		random := make([]byte, inspectBytes/2) // twice as long in hexadecimal digits, which take half of that compressed
+		for i := range rows {
+			id, raw := n*rows+i, []byte(`{}`)
+			if i < large {
+				for j := range random {
+					random[j] = byte(rng.Uint32())
+				}
+				raw = fmt.Appendf(nil, `{"bytes":"%x"}`, random)
+			}
+			b.StartDoc(DocID(id), fmt.Append(nil, id), raw)
+			b.EndDoc()
+		}
+		name := fmt.Sprint(n, ".seg")
+		if _, err := b.Write(t.Context(), mem, name); err != nil {
+			t.Fatal(err)
+		}
+		in = append(in, Live{Reader: openSegment(t, mem, name)})
+	}
+	exists := func() bool {
+		_, err := mem.Stat("out.seg")
+		return err == nil
+	}
+	stop := errors.New("stop")
+	merge := func(questions int) (asked int, err error) {
+		_, err = Merge(t.Context(), mem, "out.seg", in, MergeOptions{Throttle: func(int) error {
+			if exists() {
+				return nil
+			}
+			if asked++; asked > questions {
+				return stop
+			}
+			return nil
+		}})
+		return asked, err
+	}
+	asked, err := merge(math.MaxInt)
+	if err != nil || !exists() {
+		t.Fatal(err)
+	}
+	// Half of the documents stay after compression, in pieces of at most inspectBytes. Rows are put in order askEvery at a time.
+	if least := 2*large/2 + 2*rows/askEvery; asked < least {
+		t.Errorf("asked %d times before it writes, want %d at least", asked, least)
+	}
+	_ = mem.Remove("out.seg")
+	for questions := range asked {
+		if _, err := merge(questions); !errors.Is(err, stop) {
+			t.Fatalf("refused after %d questions: %v", questions, err)
 		}
 		mustNotExist(t, mem, "out.seg")
 	}

@@ -42,37 +42,42 @@ func (r *Reader) Verify() error {
 
 // CheckSums verifies the checksum of every section of the file and its column files. Call it before copying content, so
 // that damage never gets a fresh checksum. The error is an *apierr.Corruption, or the context's.
-func (r *Reader) CheckSums(ctx context.Context) error {
+func (r *Reader) CheckSums(ctx context.Context) error { return r.checkSums(ctx.Err) }
+
+// checkSums is CheckSums that calls wait before each piece of at most inspectBytes. It returns an error of wait.
+func (r *Reader) checkSums(wait func() error) error {
 	return mapped.Guard(func() error {
-		size, read := int64(residentBytes), func(at, n int64) func() {
-			return func() {
-				if n == int64(residentBytes) {
-					r.file.Advise(at, n, mapped.DontNeed)
-				}
-			}
-		}
-		crowded := r.file.Len() >= int64(residentBytes) && mapped.Crowded()
+		large := r.file.Len() >= int64(residentBytes)
+		crowded := large && mapped.Crowded()
 		for _, s := range r.sections {
-			if err := ctx.Err(); err != nil {
+			copied := smallAmong(s.tag.String()) // copies walk it, and searches need it
+			damage, err := r.blocks.checkPieces(s, inspectBytes, func(at, n int64) (after func(), err error) {
+				if err := wait(); err != nil {
+					return nil, err
+				}
+				switch {
+				case crowded && copied:
+					return r.pass(at, n), nil
+				case crowded:
+					return r.visit(at, n), nil
+				case large:
+					return func() { r.file.Advise(at, n, mapped.DontNeed) }, nil
+				}
+				return func() {}, nil
+			})
+			if err != nil {
 				return err
 			}
-			if crowded {
-				size, read = inspectBytes, r.visit
-				if smallAmong(s.tag.String()) { // copies walk it, and searches need it
-					read = r.pass
-				}
-			}
-			damage := r.blocks.checkPieces(s, size, read)
 			if damage != nil {
 				r.blocks.tellDamage(damage)
 				return damage
 			}
 		}
-		if r.file.Len() >= int64(residentBytes) {
+		if large {
 			r.file.Advise(0, r.file.Len(), mapped.DontNeed)
 		}
 		for _, b := range r.columnFiles() {
-			if err := b.CheckSums(ctx); err != nil {
+			if err := b.checkSums(wait); err != nil {
 				return err
 			}
 		}
