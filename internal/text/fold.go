@@ -36,7 +36,7 @@ func appendDecomposed(dst []byte, r rune) []byte {
 }
 
 // isDropped reports whether a character has no meaning for search in any script: control characters other than white space, soft
-// hyphens, word joiners, byte-order marks, variation selectors.
+// hyphens, word joiners, byte-order marks, variation selectors, marks of the direction of writing.
 func isDropped(r rune) bool {
 	switch {
 	case r < 0x20 || 0x7f <= r && r < 0xa0:
@@ -44,7 +44,8 @@ func isDropped(r rune) bool {
 	case r < 0xad:
 		return false
 	}
-	return r == 0xad || r == 0x2060 || r == 0xfeff || 0xfe00 <= r && r <= 0xfe0f || 0xe0100 <= r && r <= 0xe01ef
+	return r == 0xad || r == 0x61c || r == 0x180e || r == 0x200e || r == 0x200f || 0x202a <= r && r <= 0x202e || 0x2060 <= r && r <= 0x206f ||
+		r == 0xfeff || 0xfe00 <= r && r <= 0xfe0f || 0xe0100 <= r && r <= 0xe01ef
 }
 
 // appendBase appends the form by which a piece is recognised as a separator: decomposed, without dropped characters.
@@ -223,7 +224,9 @@ func (f *folder) quick(pages *[256]atomic.Pointer[foldPage], r rune) bool {
 		return false
 	}
 	f.dst = append(f.dst, e.form[:e.size]...)
-	f.previous = -1
+	if e.size > 0 {
+		f.previous = -1
+	}
 	return true
 }
 
@@ -278,7 +281,7 @@ func (f *folder) decomposed(r rune) {
 			return
 		}
 	}
-	r = unicode.ToLower(r)
+	r = asciiDigit(unicode.ToLower(r))
 	if f.script == arabic {
 		if r = foldArabic(r); r < 0 {
 			return
@@ -325,6 +328,25 @@ func (f *folder) decomposed(r rune) {
 	}
 	f.previous = r
 	f.dst = utf8.AppendRune(f.dst, r)
+}
+
+// asciiDigit returns the ASCII digit for a decimal digit of any script, and other characters as they are.
+func asciiDigit(r rune) rune {
+	if r < 0x660 { // the first one beyond ASCII
+		return r
+	}
+	// The digits of a script, or several sets of them, are a range that starts with a zero.
+	for _, digits := range unicode.Nd.R16 {
+		if rune(digits.Lo) <= r && r <= rune(digits.Hi) {
+			return '0' + (r-rune(digits.Lo))%10
+		}
+	}
+	for _, digits := range unicode.Nd.R32 {
+		if rune(digits.Lo) <= r && r <= rune(digits.Hi) {
+			return '0' + (r-rune(digits.Lo))%10
+		}
+	}
+	return r
 }
 
 // swedish composes å, ä or ö again if r is its mark, and reports whether it did.

@@ -116,6 +116,7 @@ func chineseOrJapanese(group []byte) language {
 	kana, ideographs := 0, 0
 	for _, r := range string(group) {
 		switch {
+		case r == voiced || r == halfVoiced: // of the kana before
 		case 0x3040 <= r && r <= 0x30ff:
 			kana++
 		case r >= 0x2e80 && scriptRangeOf(r).script == cj:

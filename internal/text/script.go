@@ -40,13 +40,13 @@ type scriptRange struct {
 	script script
 }
 
-// scriptRanges is sorted. The byte-order mark U+FEFF is left out of the Arabic presentation forms.
+// scriptRanges is sorted. Characters that folding drops are left out, so that they end no group: a soft hyphen is no Latin letter.
 var scriptRanges = []scriptRange{
-	{'A', 'Z', latin}, {'a', 'z', latin}, {0x80, 0x2af, latin},
+	{'A', 'Z', latin}, {'a', 'z', latin}, {0xa0, 0xac, latin}, {0xae, 0x2af, latin},
 	{0x370, 0x3ff, greek},
 	{0x400, 0x484, cyrillic}, {0x487, 0x52f, cyrillic},
 	{0x590, 0x5ff, hebrew},
-	{0x600, 0x6ff, arabic}, {0x750, 0x7ff, arabic}, {0x8a0, 0x8ff, arabic},
+	{0x600, 0x61b, arabic}, {0x61d, 0x6ff, arabic}, {0x750, 0x7ff, arabic}, {0x8a0, 0x8ff, arabic},
 	{0x900, 0x97f, devanagari}, {0x980, 0x9ff, bengali}, {0xa00, 0xa7f, gurmukhi}, {0xa80, 0xaff, gujarati},
 	{0xb00, 0xb7f, oriya}, {0xb80, 0xbff, tamil}, {0xc00, 0xc7f, telugu}, {0xc80, 0xcff, kannada},
 	{0xd00, 0xd7f, malayalam}, {0xd80, 0xdff, sinhala}, {0xe00, 0xe7f, thai},
@@ -104,7 +104,7 @@ func withoutNumber(s []byte, n int, of script) int {
 // without a script belong to the group on their left, those at the start to the first group. If s continues a group, group is its
 // script, else other.
 func nextGroup(s []byte, group script) (script, int) {
-	last := scriptRange{0x80, 0x2af, latin}
+	last := scriptRange{0xae, 0x2af, latin}
 	for i := 0; i < len(s); {
 		if group == latin && i+8 <= len(s) && binary.LittleEndian.Uint64(s[i:])&0x8080808080808080 == 0 {
 			i += 8 // nothing in ASCII ends it

@@ -1,6 +1,8 @@
 package text
 
 import (
+	"cmp"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -39,7 +41,82 @@ func segment(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	if cut == nil || isNumber(s[start:end]) {
 		return yield(piece{start, end, Word, false, false, g})
 	}
-	return cut(s, start, end, g, yield)
+	if isComposed(s[start:end]) {
+		return cut(s, start, end, g, yield)
+	}
+	return segmentComposed(cut, s, start, end, g, yield)
+}
+
+// mayChange are the first bytes of characters that isComposed looks at.
+var mayChange = func() (first [256]bool) {
+	for b := range first {
+		first[b] = b < utf8.RuneSelf && isDropped(rune(b))
+	}
+	for _, b := range []byte("\xc2\xcc\xcd\xd8\xe1\xe2\xe3\xef\xf3") {
+		first[b] = true
+	}
+	return first
+}()
+
+// isComposed reports whether dictionaries may have the words of a piece as they are written. They have no decomposed letters, as names of
+// files on macOS have, and no characters that folding drops, such as soft hyphens.
+func isComposed(s []byte) bool {
+	for i := 0; i < len(s); {
+		if !mayChange[s[i]] {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(s[i:])
+		if isDropped(r) || 0x300 <= r && r < 0x370 || r == voiced || r == halfVoiced || 0x1100 <= r && r <= 0x11ff {
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+// segmentComposed cuts s[start:end] where its composition (NFC) without dropped characters is cut.
+func segmentComposed(cut segmenter, s []byte, start, end int, g group, yield func(piece) bool) bool {
+	var kept []byte
+	var ends []int // of each byte of kept: where what it stands for ends in s, with the dropped characters behind it
+	for i := start; i < end; {
+		r, n := utf8.DecodeRune(s[i:end])
+		i += n
+		if isDropped(r) {
+			if len(ends) > 0 {
+				ends[len(ends)-1] = i
+			}
+			continue
+		}
+		kept = append(kept, s[i-n:i]...)
+		for range n {
+			ends = append(ends, i)
+		}
+	}
+	if len(kept) == 0 {
+		return yield(piece{start, end, Word, false, false, g})
+	}
+	type edge struct{ composed, original int } // after a letter or another character
+	edges := []edge{{0, start}}
+	var composed []byte
+	for i := 0; i < len(kept); {
+		n := norm.NFC.NextBoundary(kept[i:], true)
+		composed = norm.NFC.Append(composed, kept[i:i+n]...)
+		i += n
+		edges = append(edges, edge{len(composed), ends[i-1]})
+	}
+	// original returns the last edge up to n: within a letter that stays composed of several characters, no word ends.
+	original := func(n int) int {
+		i, found := slices.BinarySearchFunc(edges, n, func(e edge, n int) int { return cmp.Compare(e.composed, n) })
+		if !found {
+			i--
+		}
+		return edges[i].original
+	}
+	return cut(composed, 0, len(composed), g, func(p piece) bool {
+		p.start, p.end = original(p.start), original(p.end)
+		return p.start == p.end || yield(p)
+	})
 }
 
 // isNumber reports whether a piece has only numeric characters and ASCII punctuation, and so is kept whole.
@@ -65,44 +142,12 @@ func segmentJapanese(s []byte, start, end int, g group, yield func(piece) bool) 
 // segmentKorean segments text with a Korean syllable. Other text that counts as the script, such as full-width Latin letters, stays
 // whole.
 func segmentKorean(s []byte, start, end int, g group, yield func(piece) bool) bool {
-	syllable, jamo := false, false
 	for _, r := range string(s[start:end]) {
-		syllable = syllable || 0xac00 <= r && r <= 0xd7a3
-		jamo = jamo || 0x1100 <= r && r <= 0x11ff
-	}
-	switch {
-	case jamo:
-		return segmentJamo(s, start, end, g, yield)
-	case syllable:
-		return koreanLexicon().segment(s, start, end, g, yield)
+		if 0xac00 <= r && r <= 0xd7a3 || 0x1100 <= r && r <= 0x11ff {
+			return koreanLexicon().segment(s, start, end, g, yield)
+		}
 	}
 	return yield(piece{start, end, Word, false, false, g})
-}
-
-// segmentJamo is segmentKorean for text whose syllables may be decomposed into letters, which the lexicon does not contain.
-func segmentJamo(s []byte, start, end int, g group, yield func(piece) bool) bool {
-	type stop struct{ composed, original int } // where a syllable or other character ends
-	var composed []byte
-	var stops []stop
-	for i := start; i < end; {
-		n := norm.NFC.NextBoundary(s[i:end], true)
-		composed = norm.NFC.Append(composed, s[i:i+n]...)
-		i += n
-		stops = append(stops, stop{len(composed), i})
-	}
-	from := start
-	return koreanLexicon().segment(composed, 0, len(composed), g, func(p piece) bool {
-		for len(stops) > 1 && stops[0].composed < p.end {
-			stops = stops[1:]
-		}
-		to := stops[0].original
-		if stops[0].composed > p.end || to == from {
-			return true // within a character that stays composed of several
-		}
-		word := piece{from, to, Word, false, false, g}
-		from = to
-		return yield(word)
-	})
 }
 
 func segmentThai(s []byte, start, end int, g group, yield func(piece) bool) bool {
@@ -113,12 +158,12 @@ func segmentKhmer(s []byte, start, end int, g group, yield func(piece) bool) boo
 	return segmentLongest(khmerWords(), s, start, end, g, yield)
 }
 
-// segmentLongest takes the longest word of the list at each place, or else one character.
+// segmentLongest takes the longest word of the list at each place, or else a number or one character.
 func segmentLongest(words *wordList, s []byte, start, end int, g group, yield func(piece) bool) bool {
 	for i := start; i < end; {
 		n := words.longest(s[i:end])
 		if n == 0 {
-			_, n = utf8.DecodeRune(s[i:end])
+			n = characterOrNumber(s[i:end])
 		}
 		if !yield(piece{i, i + n, Word, false, false, g}) {
 			return false
@@ -126,6 +171,22 @@ func segmentLongest(words *wordList, s []byte, start, end int, g group, yield fu
 		i += n
 	}
 	return true
+}
+
+// characterOrNumber returns the length of the number that s starts with, or else of its first character.
+func characterOrNumber(s []byte) int {
+	first, n := utf8.DecodeRune(s)
+	if !unicode.IsNumber(first) {
+		return n
+	}
+	for n < len(s) {
+		r, size := utf8.DecodeRune(s[n:])
+		if !unicode.IsNumber(r) {
+			break
+		}
+		n += size
+	}
+	return n
 }
 
 // segmentGerman finds the longest part of a compound at each position. Text between parts is not split.

@@ -21,9 +21,10 @@ FE10-FE19 FE30-FE52 FE54-FE61 FE63 FE68 FE6A-FE6B FF01-FF03 FF05-FF0A FF0C-FF0F 
 
 // addedSeparators separate words too: the remaining white space, the zero-width space, the
 // spacing forms of marks (whose decomposition is a blank and a mark: an acute accent that is
-// typed for an apostrophe, say), the non-breaking hyphen and the old angle brackets.
+// typed for an apostrophe, say), the non-breaking hyphen, the old angle brackets, and the
+// Arabic decimal and thousands separators.
 const addedSeparators = `
-000B-000C 0085 00A0 00A8 00AF 00B4 00B8 02D8-02DD 037A 0384-0385 1FBD 1FBF-1FC1 1FCD-1FCF 1FDD-1FDF 1FED-1FEF
+000B-000C 0085 00A0 00A8 00AF 00B4 00B8 02D8-02DD 037A 0384-0385 066B-066C 1FBD 1FBF-1FC1 1FCD-1FCF 1FDD-1FDF 1FED-1FEF
 1FFD-1FFE 2000-2001 200B 2011 2028 202F 205F 2329-232A 309B-309C FC5E-FC63 FE70 FE72 FE74 FE76 FE78 FE7A FE7C FE7E FFE3
 `
 

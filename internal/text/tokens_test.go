@@ -99,13 +99,14 @@ func recorded(words []word) []word {
 }
 
 // oneForm is what svc folds and the recordings do not, or fold to another form: Persian letters to the Arabic
-// ones, katakana to hiragana, ideographs to simplified ones, and Cyrillic letters with accents to those without.
+// ones, katakana to hiragana, ideographs to simplified ones, Cyrillic letters with accents to those without, and digits of all scripts to
+// those of ASCII.
 func oneForm(s string) string {
 	s = strings.NewReplacer("е\u0308", "е", "ґ", "г").Replace(s)
 	var b []byte
 	previous := rune(0)
 	for _, r := range s {
-		r = hiragana(foldYeh(r), previous)
+		r = hiragana(asciiDigit(foldYeh(r)), previous)
 		if v, ok := chineseVariants()[r]; ok {
 			r = v
 		}
@@ -117,10 +118,10 @@ func oneForm(s string) string {
 }
 
 // otherWords are lines in which svc differs from the recordings and that are not tagged as accidents: an ellipsis
-// separates, the variants of rare ideographs come from another table, and the case of stop words and of entries of the
-// dictionary does not matter, and neither do accents of Cyrillic letters.
+// and an Arabic decimal separator separate, the variants of rare ideographs come from another table, and the case of stop words and of
+// entries of the dictionary does not matter, and neither do accents of Cyrillic letters.
 var otherWords = []string{"wait… ok", "𠮷野家", "㐀㐁", "The Cat", "Été", "C++ c++",
-	"Ѓорѓи ќерка", "Цари́ца"}
+	"Ѓорѓи ќерка", "Цари́ца", "٣٫١٤"}
 
 // hasSymbols reports whether a text has symbols, or an ß, which the reference takes for letters: TestSymbols has the words wanted.
 func hasSymbols(text string) bool {
@@ -297,7 +298,8 @@ func TestAccidents(t *testing.T) {
 		// What is invisible does not count; a zero-width space separates.
 		{"zero\u200bwidth\u200bspace", nil, "[0:zero[0:4] 1:width[7:12] 2:space[15:20]]"},
 		{"word\u2060joiner", nil, "[0:wordjoiner[0:13]]"},
-		{"soft\u00adhyphen", nil, "[0:softhyphen[0:12]]"},
+		{"soft\u00adhyphen элек\u00adтро", nil, "[0:softhyphen[0:12] 1:электро[13:29]]"},
+		{"\u202eright\u202c to\u200eleft \u2066x\u2069 y\u061cz a\u180eb\u2062", nil, "[0:right[0:11] 1:toleft[12:21] 2:x[22:29] 3:yz[30:34] 4:ab[35:43]]"},
 		{"\ufeffbyte order mark", nil, "[0:byte[0:7] 1:order[8:13] 2:mark[14:18]]"},
 		{"❤\ufe0f", nil, "[0:❤[0:6]]"},
 		{"love ❤\ufe0f you", nil, "[0:love[0:4] 1:❤[5:11] 2:you[12:15]]"},
@@ -309,6 +311,8 @@ func TestAccidents(t *testing.T) {
 		{"Ⓗⓔⓛⓛⓞ", nil, "[0:hello[0:15]]"},
 		{"ᲗᲑᲘᲚᲘᲡᲘ", nil, "[0:თბილისი[0:21]]"},
 		{"ᏣᎳᎩ", nil, "[0:ꮳꮃꭹ[0:9]]"},
+		// Digits are those of ASCII.
+		{"٣٫١٤ ١٬٠٠٠ १२३ ปี๒๕๖๗ ไทย2569 ២០២៤", nil, "[0:3[0:2] 1:14[4:8] 2:1[9:11] 3:000[13:19] 4:123[20:29] 5:ป[30:36] 6:2567[36:48] 7:ไทย[49:58] 8:2569[58:62] 9:2024[63:75]]"},
 		// Stop words are folded as tokens are.
 		{"är är ar", []string{"är"}, "[2:ar[8:10]]"},
 		{"كيف حالك اليوم", []string{"كيف", "حالك"}, "[2:يوم[16:26]]"},

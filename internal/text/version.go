@@ -62,8 +62,13 @@ const (
 //	Arabic 4: words with letters of Persian or Urdu have no article, and are indexed as they are written alone.
 //	Chinese 3: words in traditional characters are cut as those in simplified ones are.
 //	Cyrillic 2: ё is е, ґ is г, and accents that show the stress are dropped. Words with these have entries of their spellings.
-var versions = Versions{Common: 2, Latin: 3, Cyrillic: 2, Arabic: 4, Hebrew: 3, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 3, Tamil: 2, Thai: 3, Gujarati: 2, Khmer: 2,
-	German: 3, Chinese: 3, StopWords: 2}.atLeast(1)
+//	Common 3, and those of scripts with digits: digits of all scripts are ASCII ones, and marks of the direction of writing are dropped.
+//	Korean 3, Thai 4, Khmer 3, German 4, Chinese 4, Japanese 2: decomposed letters and dropped characters do not matter for cuts.
+//	Thai 4, Khmer 3: numbers are whole.
+//	Latin 4: soft hyphens and control characters are no Latin letters, so that they end no word of another script.
+var versions = Versions{Common: 3, Latin: 4, Cyrillic: 2, Arabic: 5, Devanagari: 2, Hebrew: 3, Bengali: 3, Korean: 3, Ideographs: 2, Greek: 3, Kannada: 2,
+	Tamil: 3, Thai: 4, Gujarati: 3, Gurmukhi: 2, Telugu: 2, Malayalam: 2, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 3, German: 4, Chinese: 4, Japanese: 2,
+	StopWords: 2}.atLeast(1)
 
 // kept are the older versions that this program can repeat: if versions differ, the code checks Analyzer.versions. A change that does
 // not keep the older behaviour removes the versions of its pipelines.

@@ -22,7 +22,7 @@ var pipelineTexts = [pipelines]struct {
 	texts   []string
 	stop    []string // stop words
 }{
-	Common:     {"common", nil, []string{"Hello, World! a_b e.g. C++ 3.14 1,000 x\x01y don't user@example.com <b>bold</b> $5 #tag 50% a/b http://a.b/c?d=e", "one; two. three - four"}, nil},
+	Common:     {"common", nil, []string{"Hello, World! a_b e.g. C++ 3.14 1,000 x\x01y don't user@example.com <b>bold</b> $5 #tag 50% a/b http://a.b/c?d=e", "one; two. three - four", "\u202ex\u202c"}, nil},
 	Latin:      {"latin", nil, []string{"Straße GROẞ naïve Ångström smörgåsbord l’été ﬁn œuvre x̀ “quoted” Łódź İstanbul ıI … 20 °C 5€ ½", "Tiếng Việt"}, nil},
 	Cyrillic:   {"cyrillic", nil, []string{"Привет, мир! Ёлка и Йод", "ЇЖАК їжак ґрунт", "до\u0301м еще\u0308 моё"}, nil},
 	Arabic:     {"arabic", nil, []string{"السلام عليكم ورحمة الله", "کتاب\u200cها و قلم", "أحمد إلى آخر ٱلكتاب مُحَمَّد", "یہ اردو ہے"}, nil},
@@ -31,12 +31,12 @@ var pipelineTexts = [pipelines]struct {
 	Ethiopic:   {"ethiopic", nil, []string{"ሰላም ለዓለም፡፡ አማርኛ"}, nil},
 	Georgian:   {"georgian", nil, []string{"გამარჯობა მსოფლიო"}, nil},
 	Bengali:    {"bengali", nil, []string{"ওহে বিশ্ব"}, nil},
-	Korean:     {"korean", nil, []string{"안녕하세요 세계", "한국어를 공부합니다", "각 ＡＢＣ"}, nil},
+	Korean:     {"korean", nil, []string{"안녕하세요 세계", "한국어를 공부합니다", "각 ＡＢＣ", "한국\u00ad어를"}, nil},
 	Ideographs: {"ideographs", Locales{"eng"}, []string{"漢字 汉字 弁護士 國家", "東京都に行く"}, nil},
 	Greek:      {"greek", nil, []string{"Γειά σου Κόσμε", "Ελλάς ΕΛΛΆΔΑ"}, nil},
 	Kannada:    {"kannada", nil, []string{"ನಮಸ್ಕಾರ ಜಗತ್ತು"}, nil},
 	Tamil:      {"tamil", nil, []string{"வணக்கம் உலகம்"}, nil},
-	Thai:       {"thai", nil, []string{"สวัสดีชาวโลก ภาษาไทย", "ไทยสวัสดี"}, nil},
+	Thai:       {"thai", nil, []string{"สวัสดีชาวโลก ภาษาไทย", "ไทยสวัสดี", "ปี๒๕๖๗ ไทย2569"}, nil},
 	Gujarati:   {"gujarati", nil, []string{"નમસ્તે વિશ્વ"}, nil},
 	Gurmukhi:   {"gurmukhi", nil, []string{"ਸਤ ਸ੍ਰੀ ਅਕਾਲ"}, nil},
 	Telugu:     {"telugu", nil, []string{"నమస్కారం ప్రపంచం"}, nil},
@@ -44,10 +44,10 @@ var pipelineTexts = [pipelines]struct {
 	Oriya:      {"oriya", nil, []string{"ନମସ୍କାର ବିଶ୍ୱ"}, nil},
 	Myanmar:    {"myanmar", nil, []string{"မင်္ဂလာပါ ကမ္ဘာ"}, nil},
 	Sinhala:    {"sinhala", nil, []string{"ආයුබෝවන් ලෝකය"}, nil},
-	Khmer:      {"khmer", nil, []string{"សួស្តីពិភពលោក", "ភាសាខ្មែរ"}, nil},
-	German:     {"german", Locales{"deu"}, []string{"Donaudampfschifffahrtsgesellschaft Straße125 epsilon Schifffahrtskalender", "Die Bundeskanzlerin trifft den Außenminister"}, nil},
-	Chinese:    {"chinese", Locales{"cmn"}, []string{"我们去北京天安门", "清華大學 研究生命起源", "南京市长江大桥"}, nil},
-	Japanese:   {"japanese", Locales{"jpn"}, []string{"東京都に行く白い猫", "関西国際空港", "ひらがなとカタカナ"}, nil},
+	Khmer:      {"khmer", nil, []string{"សួស្តីពិភពលោក", "ភាសាខ្មែរ", "ឆ្នាំ២០២៤"}, nil},
+	German:     {"german", Locales{"deu"}, []string{"Donaudampfschifffahrtsgesellschaft Straße125 epsilon Schifffahrtskalender", "Die Bundeskanzlerin trifft den Außenminister", "Bevo\u0308lkerung Kranken\u00adversicherung"}, nil},
+	Chinese:    {"chinese", Locales{"cmn"}, []string{"我们去北京天安门", "清華大學 研究生命起源", "南京市长江大桥", "长\u200e江"}, nil},
+	Japanese:   {"japanese", Locales{"jpn"}, []string{"東京都に行く白い猫", "関西国際空港", "ひらがなとカタカナ", "カ\u3099ラス製品て\u3099す", "葛\U000e0100城市"}, nil},
 	StopWords:  {"stopwords", nil, []string{"The state of the art, The of été 'of'", "of the", "über été OF"}, []string{"the", "of", "Été"}},
 }
 

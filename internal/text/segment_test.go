@@ -1,0 +1,72 @@
+package text
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Decomposed letters, and characters that folding drops, change no words of texts that dictionaries cut.
+func TestDictionariesSeeComposedText(t *testing.T) {
+	parts := []string{"ガラス", "パン", "を買いました", "東京", "で", "ヴァイオリン", "プログラミング言語", "ー", "葛城市", "です", "2024", "年", "x", " ", "、",
+		"한국어를", "공부", "각", "大学生", "北京", "长江大桥", "電腦", "Krankenversicherung", "Bevölkerungsgröße", "Tür", "ไทย", "ภาษา", "๒๕๖๗", "ភាសា", "ខ្មែរ"}
+	dropped := []string{"\x01", "\u00ad", "\u200e", "\u2060", "\ufeff", "\ufe00", "\U000e0100", "\u2069"}
+	r := rand.New(rand.NewPCG(7, 7))
+	a := New(Config{})
+	words := func(s string, l Locales) string {
+		var p Positions
+		var b strings.Builder
+		a.Index(&p, []byte(s), l, wordsOnly(func(word []byte, position uint16) { fmt.Fprintf(&b, "%s@%d ", norm.NFKD.Bytes(word), position) }))
+		return b.String()
+	}
+	changed := 0
+	for range 2000 {
+		l := []Locales{nil, {"deu"}, {"jpn"}, {"cmn"}, {"eng"}}[r.IntN(5)]
+		var plain, disguised strings.Builder
+		for range 1 + r.IntN(6) {
+			part := parts[r.IntN(len(parts))]
+			plain.WriteString(part)
+			for _, c := range norm.NFC.String(part) {
+				s := string(c)
+				if r.IntN(2) == 0 {
+					s = norm.NFD.String(s)
+				}
+				disguised.WriteString(s)
+				if c >= utf8.RuneSelf && r.IntN(6) == 0 { // digits stand together
+					disguised.WriteString(dropped[r.IntN(len(dropped))])
+				}
+			}
+		}
+		if got, want := words(disguised.String(), l), words(plain.String(), l); got != want {
+			t.Fatalf("%+q in %v: got %s, want %s, as of %q", disguised.String(), l, got, want, plain.String())
+		}
+		if !isComposed([]byte(disguised.String())) {
+			changed++
+		}
+	}
+	if changed < 1000 {
+		t.Errorf("only %d texts have something to compose or drop", changed)
+	}
+}
+
+// isComposed sees all characters that folding drops, and all that compose with a letter of a script that dictionaries cut.
+func TestIsComposed(t *testing.T) {
+	for r := range rune(0xe1000) {
+		matters := isDropped(r)
+		for _, letter := range "aeousかハᄒ하" {
+			matters = matters || utf8.RuneCountInString(norm.NFC.String(string([]rune{letter, r}))) == 1
+		}
+		if matters && isComposed([]byte("x"+string(r))) {
+			t.Errorf("%U is not seen", r)
+		}
+	}
+	for _, s := range []string{"ガラス製品を買いました", "한국어를 2024", "ภาษาไทย", "ភាសាខ្មែរ", "Größe", "长江大桥", "“—”"} {
+		if !isComposed([]byte(s)) {
+			t.Errorf("%q is composed", s)
+		}
+	}
+}
