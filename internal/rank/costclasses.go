@@ -41,8 +41,8 @@ var (
 // worthwhile reports whether to compute classes of so many documents for a bucket. again is true if an earlier search requested them
 // too, so that classes of up to derivedMax documents may serve later searches. If the page can be filled without classes, this is the
 // only reason to compute them.
-func worthwhile(s *search, documents, bucket int, again bool) bool {
-	return documents <= min(derivedMax, againPer*bucket) && again || !fillable(s) && bucket > listRows && effort(documents)*classifyRow <= effort(bucket)*judgeRow
+func worthwhile(documents, bucket int, again, fillable bool) bool {
+	return documents <= min(derivedMax, againPer*bucket) && again || !fillable && bucket > listRows && effort(documents)*classifyRow <= effort(bucket)*judgeRow
 }
 
 // join merges the classes of all segments; nil stands for a segment without documents.
@@ -161,8 +161,9 @@ func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 		missing = append(missing, seg)
 		again = segmentCosts.Admit(c.Scope, key) && again
 	}
+	fillable := fillable(s) || of.documents == nil && prunes(s) // these can be picked among the documents of a bucket
 	n := of.least
-	if of.documents != nil && (n < classRows || kept || again || !fillable(s)) { // otherwise the number of documents does not matter
+	if of.documents != nil && (n < classRows || kept || again || !fillable) { // otherwise the number of documents does not matter
 		n = 0
 		missing = slices.DeleteFunc(missing, func(seg int) bool {
 			documents := of.documents(seg)
@@ -170,8 +171,8 @@ func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 			return documents == 0
 		})
 	}
-	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !worthwhile(s, n, bucket, again) {
-		if fillable(s) {
+	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !worthwhile(n, bucket, again, fillable) {
+		if fillable {
 			if s.declined == nil {
 				s.declined = map[string]struct{}{}
 			}

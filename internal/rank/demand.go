@@ -24,6 +24,9 @@ func fillable(s *search) bool {
 	return s.retry != nil || s.out.distinct == nil && s.out.groups == nil && s.r.Threshold == nil
 }
 
+// prunes reports whether documents of groups that have their hits are left out, so that only the first parts of a bucket matter.
+func prunes(s *search) bool { return s.out.groups != nil && s.out.groups.prunes }
+
 // asksAll reports whether every rule judges each document, even if it is alone in its bucket: for scores, for duplicates, or because
 // the only rule tells which documents have vectors.
 func asksAll(s *search) bool {

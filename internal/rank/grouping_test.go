@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +15,10 @@ import (
 // TestGroupingAgainstAllHits compares the hits of groups with those that a reader of all hits keeps: in rounds of all lengths, over several
 // segments with deleted documents, of attributes with many, few, several and missing values, with groups that are known before.
 func TestGroupingAgainstAllHits(t *testing.T) {
-	defer func(c, l, hits, rounds, read, noted, group, prune, sample, judged, few int) {
+	defer func(c, l, hits, rounds, read, noted, group, prune, sample, judged, few, bits int) {
 		classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows = c, l, hits, rounds, read, noted, group, prune
-		pruneSample, rowsPerHit, fewGroups = sample, judged, few
-	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows, pruneSample, rowsPerHit, fewGroups)
+		pruneSample, rowsPerHit, fewGroups, maxBits = sample, judged, few, bits
+	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows, pruneSample, rowsPerHit, fewGroups, maxBits)
 	classRows = 2
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -49,7 +48,7 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 	for n := range 100 {
 		roundHits, maxGroupRounds, readRow, maxNoted = 1+rng.IntN(8), rng.IntN(10), rng.IntN(2)*1000, rng.IntN(2)*1000
 		groupRows, pruneRows, pruneSample = rng.IntN(3)*20, 1+rng.IntN(20), 1+rng.IntN(64)
-		listRows, rowsPerHit, fewGroups = 3, rng.IntN(3)*50, rng.IntN(8)
+		listRows, rowsPerHit, fewGroups, maxBits = 3, rng.IntN(3)*50, rng.IntN(8), rng.IntN(2)*1000
 		if rng.IntN(2) == 0 {
 			listRows = 50 + rng.IntN(100)
 		}
@@ -142,97 +141,6 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 	if ran.wants(t, groupRounds, groupPrune); ran[groupRounds] < 15 || ran[groupPrune] < 15 {
 		t.Errorf("%d rounds in 100 searches, and documents left out in %d sets", ran[groupRounds], ran[groupPrune])
 	}
-}
-
-// TestRoundsCountWhatIsLeftOut searches large buckets in rounds in which rules judge no more documents than are looked for. Documents of
-// groups that have their hits are among these, and are left out before they are pulled.
-func TestRoundsCountWhatIsLeftOut(t *testing.T) {
-	defer func(l, hits, group int) { listRows, roundHits, groupRows = l, hits, group }(listRows, roundHits, groupRows)
-	seed := uint64(time.Now().UnixNano())
-	rng := rand.New(rand.NewPCG(seed, 4))
-	word := func() string { return fmt.Sprintf("w%02d", rng.IntN(40)) }
-	var parts [][]*document
-	id := 0
-	for _, size := range []int{1200, 300} {
-		var part []*document
-		for range size {
-			title, text := make([]string, 1+rng.IntN(6)), make([]string, rng.IntN(12))
-			for _, words := range [][]string{title, text} {
-				for i := range words {
-					words[i] = word()
-				}
-			}
-			kind := min(rng.IntN(30), rng.IntN(30), rng.IntN(30))
-			if rng.IntN(4) > 0 {
-				kind = 0
-			}
-			part = append(part, doc(id, "title", strings.Join(title, " "), "text", strings.Join(text, " "), "kind", float64(kind), "price", float64(rng.IntN(60))))
-			id++
-		}
-		parts = append(parts, part)
-	}
-	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"],"sortableAttributes":["price"],
-		"rankingRules":["words","typo","proximity","attributeRank","wordPosition","sort","exactness"]}`), parts, nil)
-	columns := GroupColumns(columnsOf(ix, "kind"))
-	ran := taken{}
-	for n := range 40 {
-		listRows, roundHits, groupRows = 4+rng.IntN(40), 4+rng.IntN(30), 20+rng.IntN(50)
-		asked := &Grouping{Field: "kind", New: 1 + rng.IntN(30), Hits: 1 + rng.IntN(3)}
-		what := fmt.Sprintf("seed %d, search %d, %+v", seed, n, *asked)
-		r := Request{Query: fmt.Sprintf("w%02d", n), Limit: 1000, MaxTotal: 2000, Grouping: asked, Plan: new(Plan), Scores: rng.IntN(2) == 0}
-		if n%4 == 0 {
-			threshold := 0.9 + rng.Float64()/12
-			r.Threshold = &threshold
-		}
-		if n%3 > 0 {
-			r.Sort = []SortKey{{Field: "price"}}
-		}
-		got := mustSearch(t, ix, r) // before the search for all hits, as its cached results would let this one take other paths
-		ran.add(r.Plan)
-		r.Grouping, r.Limit = nil, 2000
-		missing := map[GroupKey]int{}
-		var want []Hit
-		for _, h := range mustSearch(t, ix, r).Hits {
-			key := columns.AppendKeys(nil, h.Segment, h.Row)[0]
-			left, met := missing[key]
-			if !met && len(missing) < asked.New {
-				left = asked.Hits
-			}
-			if left > 0 {
-				want = append(want, h)
-				missing[key] = left - 1
-			}
-		}
-		if !slices.EqualFunc(got.Hits, want, func(a, b Hit) bool { return a.ID == b.ID && a.Score == b.Score }) {
-			t.Errorf("%s:\nhits %s, want %s", what, found(got), found(&Result{Hits: want}))
-		}
-	}
-	ran.wants(t, groupRounds, groupPrune, scanInOrder)
-}
-
-// TestRoundsCountHopelessParts fills a group with the first parts of a set, before all of its parts were pulled: the others are left out at
-// once. They were among the documents that the round looks for, so those behind the set, of the other group, come in the next round.
-func TestRoundsCountHopelessParts(t *testing.T) {
-	defer func(l, hits, group int) { listRows, roundHits, groupRows = l, hits, group }(listRows, roundHits, groupRows)
-	listRows, roundHits, groupRows = 8, 32, 20
-	var part []*document
-	for id := range 130 {
-		if id < 90 { // 30 parts of the sort
-			part = append(part, doc(id, "title", "x", "kind", "full", "price", float64(id/3)))
-		} else {
-			part = append(part, doc(id, "title", "y x", "kind", "behind", "price", 1.0))
-		}
-	}
-	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"],"sortableAttributes":["price"],"rankingRules":["words","wordPosition","sort"]}`),
-		[][]*document{part}, nil)
-	ran := taken{}
-	r := Request{Query: "x", Sort: []SortKey{{Field: "price"}}, Limit: 200, MaxTotal: 200, Grouping: &Grouping{Field: "kind", New: 2, Hits: 3}, Plan: new(Plan)}
-	got := found(mustSearch(t, ix, r))
-	ran.add(r.Plan)
-	if want := "0 1 2 90 91 92"; got != want {
-		t.Errorf("hits %s, want %s", got, want)
-	}
-	ran.wants(t, groupRounds, scanInOrder, walkValues)
 }
 
 // metresOfDegree is how long a degree of the equator is.

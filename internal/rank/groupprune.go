@@ -36,6 +36,9 @@ func (g *grouping) state() int {
 	return 2*len(g.full) + 1
 }
 
+// maxBits is the maximum number of values of a segment for which bits are made to prune lists. (A variable, so that tests can lower it.)
+var maxBits = 1 << 17
+
 // pruneList leaves documents that cannot be hits out of a list, which it overwrites. pruned is the state at which it was pruned before; the
 // state now is returned.
 func (g *grouping) pruneList(s *search, entries []entry, pruned int) ([]entry, int) {
@@ -53,7 +56,7 @@ func (g *grouping) pruneList(s *search, entries []entry, pruned int) ([]entry, i
 		for ; end < len(entries) && entries[end].segment == seg && len(g.list) < pruneBatch; end++ {
 			g.list = append(g.list, entries[end].row)
 		}
-		if c := g.columns[seg]; c != nil && c.Numbers()+c.Strings() > maxNoted { // bits for all of its values take too long
+		if c := g.columns[seg]; c != nil && c.Numbers()+c.Strings() > maxBits { // bits for all of its values take too long
 			left = append(left, entries[begin:end]...)
 			begin = end
 			continue

@@ -61,7 +61,13 @@ func (r rows) isSame(other rows) bool {
 
 // goesRound reports whether a bucket is searched in rounds, by the rules from i on.
 func (g *grouping) goesRound(s *search, b *bucket, i int) bool {
-	return g.prunes && s.retry == nil && b.n > groupRows && len(b.interpretations) == 1 && s.rules[i].traits().adds != addsNothing
+	return g.prunes && s.retry == nil && b.n > groupRows && len(b.interpretations) == 1 && readsPositions(s, b, i)
+}
+
+// readsPositions reports whether rule i has to read positions to split a bucket with one interpretation.
+func readsPositions(s *search, b *bucket, i int) bool {
+	t := s.rules[i].traits()
+	return t.adds != addsNothing && !t.fields && s.rules[i].access(s, b, i)[0].effort > atHand
 }
 
 // startRounds has a bucket searched so.

@@ -55,6 +55,7 @@ type traits struct {
 	says       ScoreKind // kind of its verdicts; values of sorts are in no score
 	adds       measure   // what it sums up over occurrences
 	charge     charge    // adds it up
+	fields     bool      // its costs follow from the fields that have the words, so buckets are split without reading positions
 	order      orderOf   // how it orders documents before their positions are read; nil: it cannot, or nothing needs it
 	only       aspects   // everything that it looks at, if that is little
 	interprets bool      // it judges the interpretations of a bucket, so they have to be found first

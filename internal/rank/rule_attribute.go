@@ -22,7 +22,7 @@ func (attributeRank) name() string { return "attributeRank" }
 
 func (attributeRank) traits() *traits { return &attributeRankTraits }
 
-var attributeRankTraits = traits{row: judgeRow, says: ByRelevance, adds: addsWeights, charge: chargeWeight, order: orderByWeight, interprets: true, sets: true}
+var attributeRankTraits = traits{row: judgeRow, says: ByRelevance, adds: addsWeights, charge: chargeWeight, fields: true, order: orderByWeight, interprets: true, sets: true}
 
 func (attributeRank) access(s *search, b *bucket, _ int) paths {
 	if !b.hasOneInterpretation() {
