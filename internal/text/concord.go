@@ -157,6 +157,9 @@ func (w *concording) piece(raw []byte, p piece) {
 }
 
 func (w *concording) word(form []byte, stop bool) {
+	if len(form) == 0 {
+		return // it has no position
+	}
 	if stop {
 		form = w.sc.entry(form)
 	}

@@ -161,15 +161,15 @@ func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
 	return &foldPages[5]
 }
 
-// newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the kana before it. So does that of a
-// Cyrillic diaeresis.
+// newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the kana before it. So do those of a
+// Cyrillic diaeresis and of a Thai sara e.
 func newFoldPage(g group, r rune) *foldPage {
 	p := new(foldPage)
 	for i := range p {
 		f := folder{group: g}
 		f.char(r&^0xff + rune(i))
 		p[i].size = slowFold
-		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) && (g.script != cyrillic || r&^0xff+rune(i) != diaeresis) {
+		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) && (g.script != cyrillic || r&^0xff+rune(i) != diaeresis) && r&^0xff+rune(i) != 'เ' {
 			p[i].size = uint8(copy(p[i].form[:], f.dst))
 		}
 	}
@@ -189,8 +189,8 @@ func appendFold(dst, raw []byte, g group, ends *[]int) []byte {
 			if 'A' <= b && b <= 'Z' {
 				b |= 0x20
 			}
-			f.previous = rune(b)
 			if b >= ' ' && b != 0x7f || !isDropped(rune(b)) {
+				f.previous = rune(b)
 				f.dst = append(f.dst, b)
 			}
 		} else {
@@ -271,6 +271,11 @@ func (f *folder) decomposed(r rune) {
 		}
 		fallthrough
 	case hebrew, thai, arabic, greek:
+		if r == 'เ' && f.previous == r { // typed for sara ae
+			f.dst = append(f.dst[:len(f.dst)-len("เ")], "แ"...)
+			f.previous = 'แ'
+			return
+		}
 		if r >= 0x300 && markSet.has(r) {
 			f.previous = r
 			return
@@ -382,11 +387,16 @@ const (
 const kanaVowels = "aaiiuueeooaaiiuueeooaaiiuueeooaaiiuuueeooaiueoaaaiiiuuueeeoooaiueoaauuooaiueoaaieo-uae"
 
 // hiragana returns the hiragana for a katakana; a prolonged sound mark becomes the vowel of the
-// kana before it. Small ka and ke, the middle dot and all else stay.
+// kana before it. Small ka and ke, which names of
+// places have, become ordinary ones. The middle dot and all else stay.
 func hiragana(r, previous rune) rune {
 	switch {
 	case 'ァ' <= r && r <= 'ヴ':
 		return r - 'ァ' + 'ぁ'
+	case r == 'ヵ' || r == 'ゕ':
+		return 'か'
+	case r == 'ヶ' || r == 'ゖ':
+		return 'け'
 	case r == prolonged:
 		if i := int(previous - 'ぁ'); 0 <= i && i < len(kanaVowels) {
 			switch kanaVowels[i] {

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"unicode"
@@ -41,7 +42,7 @@ func segment(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	if cut == nil || isNumber(s[start:end]) {
 		return yield(piece{start, end, Word, false, false, g})
 	}
-	if isComposed(s[start:end]) {
+	if isComposed(s[start:end]) && (g.script != thai || !hasThaiVariants(s[start:end])) {
 		return cut(s, start, end, g, yield)
 	}
 	return segmentComposed(cut, s, start, end, g, yield)
@@ -75,6 +76,27 @@ func isComposed(s []byte) bool {
 	return true
 }
 
+// thaiVariants are letters that are typed for those of the dictionary, and look the same: two sara e for sara ae, and nikhahit and sara aa
+// for sara am, with a tone mark between them or not.
+var thaiVariants = []struct{ typed, listed string }{
+	{"เเ", "แ"}, {"\u0e4dา", "ำ"}, {"\u0e4d\u0e48า", "\u0e48ำ"}, {"\u0e4d\u0e49า", "\u0e49ำ"}, {"\u0e4d\u0e4aา", "\u0e4aำ"}, {"\u0e4d\u0e4bา", "\u0e4bำ"},
+}
+
+// hasThaiVariants reports whether a text may have one of thaiVariants.
+func hasThaiVariants(s []byte) bool {
+	return bytes.Contains(s, []byte("เเ")) || bytes.Contains(s, []byte("\u0e4d"))
+}
+
+// thaiVariant returns the length of the variant that s starts with, or 0, and the letters in the dictionary.
+func thaiVariant(s []byte) (int, string) {
+	for _, v := range thaiVariants {
+		if bytes.HasPrefix(s, []byte(v.typed)) {
+			return len(v.typed), v.listed
+		}
+	}
+	return 0, ""
+}
+
 // segmentComposed cuts s[start:end] where its composition (NFC) without dropped characters is cut.
 func segmentComposed(cut segmenter, s []byte, start, end int, g group, yield func(piece) bool) bool {
 	var kept []byte
@@ -100,8 +122,16 @@ func segmentComposed(cut segmenter, s []byte, start, end int, g group, yield fun
 	edges := []edge{{0, start}}
 	var composed []byte
 	for i := 0; i < len(kept); {
-		n := norm.NFC.NextBoundary(kept[i:], true)
-		composed = norm.NFC.Append(composed, kept[i:i+n]...)
+		n, variant := 0, ""
+		if g.script == thai {
+			n, variant = thaiVariant(kept[i:])
+		}
+		if n > 0 {
+			composed = append(composed, variant...)
+		} else {
+			n = norm.NFC.NextBoundary(kept[i:], true)
+			composed = norm.NFC.Append(composed, kept[i:i+n]...)
+		}
 		i += n
 		edges = append(edges, edge{len(composed), ends[i-1]})
 	}

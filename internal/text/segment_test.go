@@ -10,10 +10,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Decomposed letters, and characters that folding drops, change no words of texts that dictionaries cut.
+// Decomposed letters, letters typed for others that look the same, and characters that folding drops, change no words of texts that
+// dictionaries cut.
 func TestDictionariesSeeComposedText(t *testing.T) {
 	parts := []string{"ガラス", "パン", "を買いました", "東京", "で", "ヴァイオリン", "プログラミング言語", "ー", "葛城市", "です", "2024", "年", "x", " ", "、",
-		"한국어를", "공부", "각", "大学生", "北京", "长江大桥", "電腦", "Krankenversicherung", "Bevölkerungsgröße", "Tür", "ไทย", "ภาษา", "๒๕๖๗", "ភាសា", "ខ្មែរ"}
+		"한국어를", "공부", "각", "大学生", "北京", "长江大桥", "電腦", "Krankenversicherung", "Bevölkerungsgröße", "Tür", "ไทย", "ภาษา", "น้ำตก", "แม่น้ำ", "ทำอาหาร", "๒๕๖๗", "ភាសា", "ខ្មែរ"}
 	dropped := []string{"\x01", "\u00ad", "\u200e", "\u2060", "\ufeff", "\ufe00", "\U000e0100", "\u2069"}
 	r := rand.New(rand.NewPCG(7, 7))
 	a := New(Config{})
@@ -30,13 +31,19 @@ func TestDictionariesSeeComposedText(t *testing.T) {
 		for range 1 + r.IntN(6) {
 			part := parts[r.IntN(len(parts))]
 			plain.WriteString(part)
-			for _, c := range norm.NFC.String(part) {
+			part = norm.NFC.String(part)
+			for _, v := range thaiVariants {
+				if r.IntN(2) == 0 {
+					part = strings.ReplaceAll(part, v.listed, v.typed)
+				}
+			}
+			for i, c := range part {
 				s := string(c)
 				if r.IntN(2) == 0 {
 					s = norm.NFD.String(s)
 				}
 				disguised.WriteString(s)
-				if c >= utf8.RuneSelf && r.IntN(6) == 0 { // digits stand together
+				if c >= utf8.RuneSelf && i+utf8.RuneLen(c) < len(part) && r.IntN(6) == 0 { // digits stand together
 					disguised.WriteString(dropped[r.IntN(len(dropped))])
 				}
 			}

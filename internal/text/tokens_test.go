@@ -119,9 +119,9 @@ func oneForm(s string) string {
 
 // otherWords are lines in which svc differs from the recordings and that are not tagged as accidents: an ellipsis
 // and an Arabic decimal separator separate, the variants of rare ideographs come from another table, and the case of stop words and of
-// entries of the dictionary does not matter, and neither do accents of Cyrillic letters.
+// entries of the dictionary does not matter, and neither do accents of Cyrillic letters and two Thai sara e for sara ae.
 var otherWords = []string{"wait… ok", "𠮷野家", "㐀㐁", "The Cat", "Été", "C++ c++",
-	"Ѓорѓи ќерка", "Цари́ца", "٣٫١٤"}
+	"Ѓорѓи ќерка", "Цари́ца", "٣٫١٤", "เเปล"}
 
 // hasSymbols reports whether a text has symbols, or an ß, which the reference takes for letters: TestSymbols has the words wanted.
 func hasSymbols(text string) bool {

@@ -65,9 +65,11 @@ const (
 //	Common 3, and those of scripts with digits: digits of all scripts are ASCII ones, and marks of the direction of writing are dropped.
 //	Korean 3, Thai 4, Khmer 3, German 4, Chinese 4, Japanese 2: decomposed letters and dropped characters do not matter for cuts.
 //	Thai 4, Khmer 3: numbers are whole.
+//	Thai 5: letters that are typed for sara ae and sara am are those.
+//	Ideographs 3: small ka and ke are ordinary ones.
 //	Latin 4: soft hyphens and control characters are no Latin letters, so that they end no word of another script.
-var versions = Versions{Common: 3, Latin: 4, Cyrillic: 2, Arabic: 5, Devanagari: 2, Hebrew: 3, Bengali: 3, Korean: 3, Ideographs: 2, Greek: 3, Kannada: 2,
-	Tamil: 3, Thai: 4, Gujarati: 3, Gurmukhi: 2, Telugu: 2, Malayalam: 2, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 3, German: 4, Chinese: 4, Japanese: 2,
+var versions = Versions{Common: 3, Latin: 4, Cyrillic: 2, Arabic: 5, Devanagari: 2, Hebrew: 3, Bengali: 3, Korean: 3, Ideographs: 3, Greek: 3, Kannada: 2,
+	Tamil: 3, Thai: 5, Gujarati: 3, Gurmukhi: 2, Telugu: 2, Malayalam: 2, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 3, German: 4, Chinese: 4, Japanese: 2,
 	StopWords: 2}.atLeast(1)
 
 // kept are the older versions that this program can repeat: if versions differ, the code checks Analyzer.versions. A change that does

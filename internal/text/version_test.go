@@ -36,7 +36,7 @@ var pipelineTexts = [pipelines]struct {
 	Greek:      {"greek", nil, []string{"Γειά σου Κόσμε", "Ελλάς ΕΛΛΆΔΑ"}, nil},
 	Kannada:    {"kannada", nil, []string{"ನಮಸ್ಕಾರ ಜಗತ್ತು"}, nil},
 	Tamil:      {"tamil", nil, []string{"வணக்கம் உலகம்"}, nil},
-	Thai:       {"thai", nil, []string{"สวัสดีชาวโลก ภาษาไทย", "ไทยสวัสดี", "ปี๒๕๖๗ ไทย2569"}, nil},
+	Thai:       {"thai", nil, []string{"สวัสดีชาวโลก ภาษาไทย", "ไทยสวัสดี", "ปี๒๕๖๗ ไทย2569", "น\u0e4d\u0e49าตก เเม่"}, nil},
 	Gujarati:   {"gujarati", nil, []string{"નમસ્તે વિશ્વ"}, nil},
 	Gurmukhi:   {"gurmukhi", nil, []string{"ਸਤ ਸ੍ਰੀ ਅਕਾਲ"}, nil},
 	Telugu:     {"telugu", nil, []string{"నమస్కారం ప్రపంచం"}, nil},
