@@ -121,7 +121,10 @@ func (m *highlighter) add(form string) {
 // empty reports whether nothing can match.
 func (m *highlighter) empty() bool { return len(m.phrases) == 0 && len(m.words) == 0 }
 
-func isWord(t *text.Token) bool { return t.Kind == text.Word || t.Kind == text.StopWord }
+// isWord reports whether a token has a position. What has dropped characters only has none, as in concordances.
+func isWord(t *text.Token) bool {
+	return (t.Kind == text.Word || t.Kind == text.StopWord) && t.Form != ""
+}
 
 // word looks a token up in the word lists. The first list with it counts.
 func (m *highlighter) word(form string) formMatch {
