@@ -139,7 +139,7 @@ type foldedRune struct {
 const slowFold = 0xff
 
 // foldPages are the pages of the basic plane for the kinds of scripts that fold alike, made when they are first needed.
-var foldPages [6][256]atomic.Pointer[foldPage]
+var foldPages [8][256]atomic.Pointer[foldPage]
 
 // foldPagesOf returns the pages for a group, or nil if a character's form depends on those before it.
 func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
@@ -157,19 +157,23 @@ func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
 		return &foldPages[3]
 	case cyrillic:
 		return &foldPages[4]
+	case devanagari:
+		return &foldPages[5]
+	case malayalam:
+		return &foldPages[6]
 	}
-	return &foldPages[5]
+	return &foldPages[7]
 }
 
 // newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the kana before it. So do those of a
-// Cyrillic diaeresis and of a Thai sara e.
+// Cyrillic diaeresis, a Thai sara e and a zero-width joiner.
 func newFoldPage(g group, r rune) *foldPage {
 	p := new(foldPage)
 	for i := range p {
 		f := folder{group: g}
 		f.char(r&^0xff + rune(i))
 		p[i].size = slowFold
-		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) && (g.script != cyrillic || r&^0xff+rune(i) != diaeresis) && r&^0xff+rune(i) != 'เ' {
+		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) && (g.script != cyrillic || r&^0xff+rune(i) != diaeresis) && r&^0xff+rune(i) != 'เ' && r&^0xff+rune(i) != joiner {
 			p[i].size = uint8(copy(p[i].form[:], f.dst))
 		}
 	}
@@ -280,11 +284,27 @@ func (f *folder) decomposed(r rune) {
 			f.previous = r
 			return
 		}
-	case cyrillic:
-		if r == grave || r == acute || r == diaeresis && bytes.HasSuffix(f.dst[f.start:], []byte("е")) {
+	case devanagari:
+		switch r {
+		case nukta:
+			return
+		case 'ँ':
+			r = anusvara
+		}
+	case malayalam:
+		if 'ൺ' <= r && r <= 'ൿ' { // a letter for a consonant without a vowel
+			f.dst = append(append(f.dst, "ണനരലളക"[3*(r-'ൺ'):][:3]...), "്"...)
 			f.previous = r
 			return
 		}
+	case cyrillic:
+		if r == apostrophe || r == grave || r == acute || r == diaeresis && bytes.HasSuffix(f.dst[f.start:], []byte("е")) {
+			f.previous = r
+			return
+		}
+	}
+	if r == joiner && f.afterLetter() {
+		return
 	}
 	r = asciiDigit(unicode.ToLower(r))
 	if f.script == arabic {
@@ -335,6 +355,13 @@ func (f *folder) decomposed(r rune) {
 	f.dst = utf8.AppendRune(f.dst, r)
 }
 
+// afterLetter reports whether the form ends in a letter or its mark. A joiner there asks for a form of the letter. In a pictograph it
+// stands between pictures.
+func (f *folder) afterLetter() bool {
+	r, _ := utf8.DecodeLastRune(f.dst[f.start:])
+	return unicode.IsLetter(r) || unicode.IsMark(r)
+}
+
 // asciiDigit returns the ASCII digit for a decimal digit of any script, and other characters as they are.
 func asciiDigit(r rune) rune {
 	if r < 0x660 { // the first one beyond ASCII
@@ -373,9 +400,17 @@ func (f *folder) swedish(r rune) bool {
 }
 
 // Marks of Cyrillic letters that are dropped: grave and acute accents show the stress, and ё is often written е. Those of й and ї stay.
+// The apostrophe of Ukrainian words is one of several, most of which are separators.
 const (
+	apostrophe   = 'ʼ'
 	grave, acute = 0x300, 0x301
 	diaeresis    = 0x308
+)
+
+const (
+	nukta    = 0x93c // a dot below a letter, which is often left out
+	anusvara = 'ं'
+	joiner   = 0x200d
 )
 
 const (

@@ -136,7 +136,8 @@ func TestFolding(t *testing.T) {
 		{"كتـــاب", "كتاب"}, {"طائرة", "طايره"}, {"ёлка", "елка"}, {"ЕЩЕ\u0308", "еще"}, {"йод", "и\u0306од"}, {"їжак", "і\u0308жак"}, {"Ґрунт", "грунт"}, {"за\u0301мок", "замок"}, {"ӧ", "о\u0308"}, {"½", "1⁄2"}, {"²", "2"}, {"㎏", "kg"}, {"ﬁn", "fin"}, {"ŒUVRE", "oeuvre"},
 		{"ẞ", "ss"}, {"20℃", "20c"}, {"شكرا", "شكرا"}, {"شکرا", "شكرا"}, {"😀👨‍👩‍👧", "😀👨‍👩‍👧"},
 		{"コーヒー", "こうひい"}, {"らーめん", "らあめん"}, {"ガード", "か\u3099あと\u3099"}, {"関ヶ原", "关け原"}, {"ヵゖ", "かけ"}, {"เเม่", "แม"}, {"นํ้า", "นา"}, {"プロ", "ふ\u309aろ"}, {"ソース", "そうす"}, {"ケーキ", "けえき"},
-		{"\x01a\x7fb", "ab"}, {"a\u200e\u2069b", "ab"}, {"٢٠٢٤", "2024"}, {"๒๕๖๗", "2567"}, {"𑁧𝟗", "19"},
+		{"\x01a\x7fb", "ab"}, {"a\u200e\u2069b", "ab"}, {"٢٠٢٤", "2024"}, {"माँ ज़रूर क़लम", "मां जरूर कलम"}, {"शान्\u200dति", "शान्ति"},
+		{"അവൻ", "അവന്"}, {"അവന്\u200d", "അവന്"}, {"ശ്\u200dരീ", "ശ്രീ"}, {"ශ්\u200dරී", "ශ්රී"}, {"क👨\u200d👩", "क👨\u200d👩"}, {"мʼята", "мята"}, {"๒๕๖๗", "2567"}, {"𑁧𝟗", "19"},
 	}
 	for _, test := range tests {
 		if got := FacetSearchKey(test.raw, nil); got != test.form {
@@ -153,7 +154,7 @@ func TestFolding(t *testing.T) {
 
 // TestFoldPages compares the kept forms with folding anew.
 func TestFoldPages(t *testing.T) {
-	for _, g := range []group{{latin, anyLanguage}, {latin, swe}, {arabic, ara}, {greek, anyLanguage}, {cyrillic, anyLanguage}, {cj, cmn}, {cj, jpn}, {other, anyLanguage}} {
+	for _, g := range []group{{latin, anyLanguage}, {latin, swe}, {arabic, ara}, {greek, anyLanguage}, {cyrillic, anyLanguage}, {devanagari, anyLanguage}, {malayalam, anyLanguage}, {bengali, anyLanguage}, {cj, cmn}, {cj, jpn}, {other, anyLanguage}} {
 		for r := rune(0x80); r < 0x11000; r++ {
 			f := folder{group: g}
 			f.char(r)
@@ -197,7 +198,7 @@ func TestSymbols(t *testing.T) {
 		{"<p>sample greeting</p>", "p sample greeting p"}, {"x<br>sample<b>bold</b>", "x br sample b bold b"}, {"a=b|c~d^e", "a b c d e"},
 		{"$5 5€ US$7 ₹100", "5 5 us 7 100"}, {"20°C 20℃ 70℉ n°5", "20 c 20 c 70 f n 5"}, {"Windows™ Linux® ©2026 iPhone™\ufe0f15", "windows linux 2026 iphone 15"},
 		{"→a⇒b●c■d", "a b c d"}, {"№5", "no 5"}, {"sale🔥now🔥🔥", "sale 🔥 now 🔥 🔥"}, {"👍🏽ok🇫🇷🇩🇪", "👍🏽 ok 🇫🇷 🇩🇪"}, {"👨\u200d👩\u200d👧a❤\ufe0f\u200d🔥", "👨\u200d👩\u200d👧 a ❤\u200d🔥"},
-		{"★★ ☎123", "★ ★ ☎ 123"}, {"a\u200db", "a\u200db"}, {"🔥\u200dx", "🔥 \u200dx"}, {"中文🔥中文™", "中文 🔥 中文"}, {"ไทย😀", "ไทย 😀"}, {"½ 1⁄2", "1⁄2 1⁄2"},
+		{"★★ ☎123", "★ ★ ☎ 123"}, {"a\u200db", "ab"}, {"🔥\u200dx", "🔥 \u200dx"}, {"中文🔥中文™", "中文 🔥 中文"}, {"ไทย😀", "ไทย 😀"}, {"½ 1⁄2", "1⁄2 1⁄2"},
 		{"＜b＞x＝y￥5", "b x y 5"}, {"привет😀мир", "привет 😀 мир"}, {"Maß Maẞ", "mass mass"},
 		{strings.Repeat("🏽", 20), strings.Repeat("🏽", 16) + " " + strings.Repeat("🏽", 4)},
 	} {

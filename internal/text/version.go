@@ -67,9 +67,13 @@ const (
 //	Thai 4, Khmer 3: numbers are whole.
 //	Thai 5: letters that are typed for sara ae and sara am are those.
 //	Ideographs 3: small ka and ke are ordinary ones.
+//	Common 4: joiners behind letters are dropped.
+//	Devanagari 3: chandrabindu is anusvara, and nukta is dropped.
+//	Malayalam 3: chillu letters are a consonant with virama.
+//	Cyrillic 3: the letter apostrophe is dropped.
 //	Latin 4: soft hyphens and control characters are no Latin letters, so that they end no word of another script.
-var versions = Versions{Common: 3, Latin: 4, Cyrillic: 2, Arabic: 5, Devanagari: 2, Hebrew: 3, Bengali: 3, Korean: 3, Ideographs: 3, Greek: 3, Kannada: 2,
-	Tamil: 3, Thai: 5, Gujarati: 3, Gurmukhi: 2, Telugu: 2, Malayalam: 2, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 3, German: 4, Chinese: 4, Japanese: 2,
+var versions = Versions{Common: 4, Latin: 4, Cyrillic: 3, Arabic: 5, Devanagari: 3, Hebrew: 3, Bengali: 3, Korean: 3, Ideographs: 3, Greek: 3, Kannada: 2,
+	Tamil: 3, Thai: 5, Gujarati: 3, Gurmukhi: 2, Telugu: 2, Malayalam: 3, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 3, German: 4, Chinese: 4, Japanese: 2,
 	StopWords: 2}.atLeast(1)
 
 // kept are the older versions that this program can repeat: if versions differ, the code checks Analyzer.versions. A change that does
