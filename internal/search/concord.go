@@ -120,7 +120,8 @@ func (c *concord) prepare(h *highlighter) {
 		c.class[c.ids[first]+1].phrases = class.phrases
 	}
 	c.able = len(c.class) <= math.MaxUint16 && !slices.ContainsFunc(c.keys, func(k concordKey) bool {
-		return len(k.text) > segment.LongestConcordForm || text.BeginsWithArticle(k.text, k.prefix) // only forms without articles are in it
+		// It has neither long forms, nor articles, nor inner words.
+		return len(k.text) > segment.LongestConcordForm || text.BeginsWithArticle(k.text, k.prefix) || text.IsOfInner(k.text, k.prefix)
 	})
 	if !c.able {
 		return

@@ -132,7 +132,7 @@ func (c *clock) wanted(calls int) error {
 }
 
 // matchBytes is how many bytes a match takes.
-const matchBytes = 72
+const matchBytes = 80
 
 // hold has room for one more in matches or near.
 func (c *crop) hold(list []match) error {

@@ -20,23 +20,31 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 			words = append(words, i)
 		}
 	}
-	phraseAt := func(w int) (phraseForm, int) {
-		for _, p := range h.phrases[tokens[words[w]].Form] {
+	has := func(token *text.Token, form string) bool {
+		return token.Form == form || form != "" && token.Inner.Form == form
+	}
+	phraseAt := func(w int, form string) (phraseForm, int, int) {
+		for _, p := range h.phrases[form] {
 			n := len(p.words)
-			if w+n <= len(words) && slices.EqualFunc(p.words, words[w:w+n], func(form string, at int) bool { return tokens[at].Form == form }) {
-				return p, n
+			if w+n <= len(words) && slices.EqualFunc(p.words[1:], words[w+1:w+n], func(form string, at int) bool { return has(&tokens[at], form) }) {
+				last := &tokens[words[w+n-1]]
+				end := last.End
+				if last.Form != p.words[n-1] {
+					end = last.Inner.End
+				}
+				return p, n, end
 			}
 		}
-		return phraseForm{}, 0
+		return phraseForm{}, 0, 0
 	}
 	for w := 0; w < len(words); {
 		first := &tokens[words[w]]
-		if p, n := phraseAt(w); n > 0 {
-			last := words[w+n-1]
-			matches = append(matches, match{words[w], last, w, w + n - 1, first.Start, tokens[last].End, p.first, p.last, -1})
+		if p, n, end := phraseAt(w, first.Form); n > 0 {
+			matches = append(matches, match{words[w], words[w+n-1], w, w + n - 1, first.Start, end, p.first, p.last, -1, false})
 			w += n
 			continue
 		}
+		found, n := match{}, 1
 		for i := range h.words {
 			list := &h.words[i]
 			end := first.End
@@ -50,10 +58,39 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 			} else if _, ok := list.Forms[first.Form]; !ok {
 				continue
 			}
-			matches = append(matches, match{words[w], words[w], w, w, first.Start, end, list.First, list.Last, i})
+			found = match{words[w], words[w], w, w, first.Start, end, list.First, list.Last, i, false}
 			break
 		}
-		w++
+		if found.end == 0 && first.Inner.Form != "" {
+			start, end := first.Inner.Start, first.Inner.End
+			if p, words, to := phraseAt(w, first.Inner.Form); words > 0 {
+				found, n = match{0, 0, w, w + words - 1, start, to, p.first, p.last, -1, false}, words
+			} else if i := slices.IndexFunc(h.words, func(list wordList) bool {
+				_, ok := list.Forms[first.Inner.Form]
+				return ok || list.prefixOf(first.Inner.Form) > 0
+			}); i >= 0 {
+				list := &h.words[i]
+				if n := list.prefixOf(first.Inner.Form); n > 0 {
+					end = start + h.analyzer.MarkedBytes(*first, s[start:end], leadingBytes(first.Inner.Form[:n], list.Chars))
+				}
+				found = match{0, 0, w, w, start, end, list.First, list.Last, i, false}
+			}
+			if last := len(matches) - 1; last >= 0 {
+				found.start = max(found.start, matches[last].end)
+			}
+			if found.start >= found.end {
+				found, n = match{}, 1
+			} else {
+				if last := len(matches) - 1; last < 0 || matches[last].lastWord < w-1 {
+					found.firstWord, found.inner = found.firstWord-1, true
+				}
+				found.firstToken, found.lastToken = words[found.firstWord], words[found.lastWord]
+			}
+		}
+		if found.end > 0 {
+			matches = append(matches, found)
+		}
+		w += n
 	}
 	return matches
 }
@@ -68,8 +105,12 @@ func scoreInterval(matches []match) intervalScore {
 				s.terms++
 			}
 		}
-		s.closeness -= m.lastWord - m.firstWord
-		s.ordered += m.lastWord - m.firstWord
+		words := m.lastWord - m.firstWord
+		if m.inner {
+			words--
+		}
+		s.closeness -= words
+		s.ordered += words
 		if i == 0 {
 			continue
 		}
@@ -145,6 +186,7 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
+	inner := 0 // matches of inner words
 	word := func() string {
 		b := make([]rune, 1+rng.IntN(5))
 		for i := range b {
@@ -166,11 +208,21 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 		for i := range vocabulary {
 			vocabulary[i] = word()
 		}
+		chinese := rng.IntN(4) == 0 // with inner words
+		if chinese {
+			vocabulary = append(vocabulary[:rng.IntN(4)], "大学生", "飞机场", "飞", "学", "机场", "学生宿舍", "二十二时", "电影院")
+		}
 		h := &query.Highlights{}
 		analyzer := text.New(config)
 		form := func(s string) string {
 			var b strings.Builder
 			for _, token := range analyzer.Tokens(nil, s, nil, false) {
+				if chinese && rng.IntN(3) == 0 {
+					return token.Form
+				}
+				if token.Inner.Form != "" && rng.IntN(2) == 0 {
+					return token.Inner.Form
+				}
 				b.WriteString(token.Form)
 			}
 			return b.String()
@@ -215,7 +267,9 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 			default:
 				b.WriteString(vocabulary[rng.IntN(len(vocabulary))])
 			}
-			b.WriteString(pick(" ", " ", " ", ". ", ", ", "\n", " - ", "x", "  ", "—"))
+			if b.WriteString(pick(" ", " ", " ", ". ", ", ", "\n", " - ", "x", "  ", "—")); chinese && rng.IntN(2) == 0 {
+				b.WriteString(vocabulary[rng.IntN(len(vocabulary))])
+			}
 		}
 		s := b.String()
 		var locales text.Locales
@@ -236,6 +290,11 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 				spans = append(spans, byteSpan{m.start, m.end})
 			}
 			return spans
+		}
+		for _, m := range want {
+			if m.inner {
+				inner++
+			}
 		}
 		var got []match
 		if err := f.scan.each([]byte(s), locales, &f.cut.clock, func(m match) error { got = append(got, m); return nil }); err != nil {
@@ -263,6 +322,9 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 			t.Fatalf("round %d: a crop of %q to %d words for %+v\nshows %d to %d with %v,\nwant  %d to %d with %v", round, s, length, h,
 				f.cut.start, f.cut.end, places(f.cut.shown), start, end, places(shown))
 		}
+	}
+	if inner < rounds/10 {
+		t.Errorf("%d inner words were found", inner)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	common := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "我们去北京", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "x-ray", "e. g", "C++", "ไทย", "camelCase", "emoji😀", "naïve", "of", "the", "a", "to", "\n\n", "…", "\x01b"}
+	common := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "我们去北京", "飞机场旁边", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "x-ray", "e. g", "C++", "ไทย", "camelCase", "emoji😀", "naïve", "of", "the", "a", "to", "\n\n", "…", "\x01b"}
 	plain := []string{"lorem", "ipsum", "dolor", "sit", "amet", "Fast", "python", "unix", "like", "system", "3", "x", "the", "a", "of"}
 	body := func(size int) string {
 		words := common
@@ -118,6 +118,18 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 	read, readWhole := textScan{find: newHighlighter(v.Analyzer, h)}, textScan{find: newHighlighter(v.Analyzer, h)}
 	byConcordance.perfect = perfectScore(read.find)
 	whole.length, whole.perfect = byConcordance.length, byConcordance.perfect
+	inner := false // words that may be inner ones: no concordance has these
+	for _, w := range h.Words {
+		for form := range w.Forms {
+			inner = inner || text.IsOfInner(form, false)
+		}
+		for _, prefix := range w.Prefixes {
+			inner = inner || text.IsOfInner(prefix, true)
+		}
+	}
+	for _, p := range h.Phrases {
+		inner = inner || slices.ContainsFunc(p.Words, func(word string) bool { return text.IsOfInner(word, false) })
+	}
 	all := func([]byte) bool { return true }
 	for _, s := range v.Segments {
 		for row := range segment.Row(s.Rows()) {
@@ -126,8 +138,11 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 				t.Fatalf("%d tails, %v", len(tails), err)
 			}
 			ok, err := byConcordance.locate(&read, tails[0].Concordance(), nil, &tails[0], v.Analyzer.Fingerprint(info.Locales), info.Locales)
-			if err != nil || !ok {
-				t.Fatalf("%+v: the concordance is of no use: %v", h, err)
+			if err != nil || ok == inner {
+				t.Fatalf("%+v: the concordance is used: %v, error %v", h, ok, err)
+			}
+			if inner {
+				return 0
 			}
 			concordance := tails[0].Concordance()
 			var full []byte

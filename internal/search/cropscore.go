@@ -45,9 +45,17 @@ func (s *runSums) shift(run []match) {
 	}
 }
 
+// further returns how many words a match has after its first.
+func (m *match) further() int {
+	if m.inner {
+		return m.lastWord - m.firstWord - 1
+	}
+	return m.lastWord - m.firstWord
+}
+
 // match adds a match, times being 1, or removes it, times being −1.
 func (s *runSums) match(m *match, times int) {
-	words := m.lastWord - m.firstWord
+	words := m.further()
 	s.score.closeness -= times * words
 	s.score.ordered += times * words
 	if m.lastTerm < m.firstTerm {

@@ -247,6 +247,10 @@ func TestHighlight(t *testing.T) {
 		{`"red red" red`, "red red red", "<em>red red</em> <em>red</em>"},
 		// Pieces that touch are marked apart, and a word with its article.
 		{"北京 大学", "北京大学", "<em>北京</em><em>大学</em>"},
+		// Inner words are marked across two pieces, as far as the one before is not marked.
+		{"学生", "大学生和学生", "大<em>学生</em>和<em>学生</em>"}, {"学*", "大学生", "大<em>学</em>生"}, {"大学 学生", "大学生", "<em>大学</em><em>生</em>"},
+		{"大学 学*", "大学生", "<em>大学</em>生"}, {"大* 学生", "大学生", "<em>大</em><em>学生</em>"}, {"机場", "飛機場", "飛機場"}, {"机场", "飛機場", "飛<em>機場</em>"},
+		{`"机场 附近"`, "飞机场附近", "飞<em>机场附近</em>"}, {`"学生"`, "大学生", "大<em>学生</em>"}, {"学生", "大学\u00ad生", "大<em>学\u00ad生</em>"},
 		{"سلام*", "السلام السلامة سلام", "<em>السلام</em> <em>السلام</em>ة <em>سلام</em>"},
 		{"كتاب", "الكتاب", "<em>الكتاب</em>"}, {"الك*", "الكتاب", "<em>الكتاب</em>"}, {"ספר", "הספר ספר", "<em>הספר</em> <em>ספר</em>"},
 		{"", "plain", "plain"},

@@ -13,10 +13,11 @@ import (
 // A match is a place in a text that the query matched.
 type match struct {
 	firstToken, lastToken int
-	firstWord, lastWord   int // counted without separators
-	start, end            int // bytes
-	firstTerm, lastTerm   int // words of the query
-	list                  int // of words; -1 for a phrase
+	firstWord, lastWord   int  // counted without separators
+	start, end            int  // bytes
+	firstTerm, lastTerm   int  // words of the query
+	list                  int  // of words; -1 for a phrase
+	inner                 bool // it begins in the middle of its first word, which counts as one with the next
 }
 
 // highlighter finds the matches of a query. It is for one request and one goroutine.

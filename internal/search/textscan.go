@@ -25,6 +25,8 @@ type textScan struct {
 	first  int   // number of the first of them
 	at     int   // number of the next word
 	chunk  int   // how many tokens to cut next
+
+	taken, takenWord int // the last match ends before this byte, in this word
 }
 
 // continuation is the rest of a text, in parts of whole characters: a segment.Tail.
@@ -36,7 +38,7 @@ type continuation interface {
 // begin goes to the start of a text. The rest of the text is read as needed.
 func (r *textScan) begin(s []byte, rest continuation, l text.Locales) {
 	*r = textScan{find: r.find, text: s, starts: r.find.starts, wanted: r.find.wanted, rest: rest, locales: l, tokens: r.tokens[:0], words: r.words[:0],
-		chunk: chunkTokens}
+		chunk: chunkTokens, takenWord: -1}
 }
 
 // partial reports whether there is more of the text than was read.
@@ -119,52 +121,100 @@ func (r *textScan) pass(words int) bool {
 
 // next returns the next match that begins before a word. It returns false if there is none, or if all words cut so far were
 // processed: at says how far it came. Matches do not overlap.
-func (r *textScan) next(before int) (match, bool) {
+func (r *textScan) next(before int) (m match, ok bool) {
 	for r.at < before && !r.due() {
-		w := r.at
-		token, at := r.word(w)
-		if p, n := r.phrase(token.Form); n > 0 {
-			last, end := r.word(w + n - 1)
-			r.at += n
-			return match{at, end, w, w + n - 1, token.Start, last.End, p.first, p.last, -1}, true
+		token, at := r.word(r.at)
+		if r.ofWord(token, at, &m) || token.Inner.Form != "" && r.ofInner(token, at, &m) {
+			r.take(&m)
+			return m, true
 		}
 		r.at++
-		h := r.find.word(token.Form)
-		if h.list < 0 && token.Whole != "" {
-			if h = r.find.word(token.Whole); h.list >= 0 {
-				h.bytes = -1 // the whole word, which has another form
-			}
-		}
-		if h.list >= 0 && !r.find.analyzer.IsStopWord(r.text[token.Start:token.End]) {
-			end := token.End
-			if h.bytes >= 0 {
-				end = token.Start + r.find.analyzer.MarkedBytes(*token, string(r.text[token.Start:token.End]), h.bytes)
-			}
-			list := &r.find.words[h.list]
-			return match{at, at, w, w, token.Start, end, list.First, list.Last, h.list}, true
-		}
 	}
-	return match{}, false
+	if r.at != before || r.takenWord >= before-1 {
+		return m, false
+	}
+	// An inner word that ends in the next word begins before it.
+	token, at := r.word(before)
+	if token == nil || token.Inner.Form == "" || r.ofWord(token, at, &m) || !r.ofInner(token, at, &m) {
+		return match{}, false
+	}
+	r.take(&m)
+	return m, true
 }
 
-// phrase returns the first phrase that begins at the next word, and how many words it covers.
-func (r *textScan) phrase(form string) (phraseForm, int) {
+// take goes past a match.
+func (r *textScan) take(m *match) { r.at, r.taken, r.takenWord = m.lastWord+1, m.end, m.lastWord }
+
+// ofWord finds the match that begins with the next word, the token at.
+func (r *textScan) ofWord(t *text.Token, at int, m *match) bool {
+	if r.phrase(t.Form, at, m) {
+		m.start = t.Start
+		return true
+	}
+	h := r.find.word(t.Form)
+	if h.list < 0 && t.Whole != "" {
+		if h = r.find.word(t.Whole); h.list >= 0 {
+			h.bytes = -1 // the whole word, which has another form
+		}
+	}
+	return h.list >= 0 && r.inList(t, at, h, t.Start, t.End, m)
+}
+
+// ofInner finds the match that begins with the inner word that ends in the next word, the token at. If the word before is a match, only
+// the text after that is one.
+func (r *textScan) ofInner(t *text.Token, at int, m *match) bool {
+	if r.phrase(t.Inner.Form, at, m) {
+		m.start = t.Inner.Start
+	} else if h := r.find.word(t.Inner.Form); h.list < 0 || !r.inList(t, at, h, t.Inner.Start, t.Inner.End, m) {
+		return false
+	}
+	m.start = max(m.start, r.taken)
+	if r.takenWord < r.at-1 {
+		m.firstWord--
+		m.firstToken--
+		m.inner = true
+	}
+	return m.start < m.end
+}
+
+// inList makes the match of the next word, the token at, or of the inner word that ends in it, with a list of words. It returns false for
+// a stop word.
+func (r *textScan) inList(t *text.Token, at int, h formMatch, start, end int, m *match) bool {
+	if r.find.analyzer.IsStopWord(r.text[start:end]) {
+		return false
+	}
+	if h.bytes >= 0 {
+		end = start + r.find.analyzer.MarkedBytes(*t, string(r.text[start:end]), h.bytes)
+	}
+	list := &r.find.words[h.list]
+	*m = match{at, at, r.at, r.at, start, end, list.First, list.Last, h.list, false}
+	return true
+}
+
+// phrase finds the first phrase that begins with a form of the next word, the token at. It leaves the start to the caller.
+func (r *textScan) phrase(form string, at int, m *match) bool {
 	if len(r.find.phrases) == 0 {
-		return phraseForm{}, 0
+		return false
 	}
 	for _, p := range r.find.phrases[form] {
 		n := 1
 		for n < len(p.words) {
-			if token, _ := r.word(r.at + n); token == nil || token.Form != p.words[n] {
+			word := p.words[n]
+			if token, _ := r.word(r.at + n); token == nil || token.Form != word && (word == "" || token.Inner.Form != word) {
 				break
 			}
 			n++
 		}
 		if n == len(p.words) {
-			return p, n
+			last, end := r.word(r.at + n - 1)
+			*m = match{at, end, r.at, r.at + n - 1, 0, last.End, p.first, p.last, -1, false}
+			if last.Form != p.words[n-1] {
+				m.end = last.Inner.End
+			}
+			return true
 		}
 	}
-	return phraseForm{}, 0
+	return false
 }
 
 // each calls f with the matches of a text, in order. It ends with the first error of f, or when the answer is no longer wanted.

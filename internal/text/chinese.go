@@ -154,6 +154,27 @@ func (run *chineseRun) recut(s []byte, i, j int, g group, yield func(piece) bool
 	return true
 }
 
+// inner returns an inner word, or none if it is a stop word. The segmenter has passed the token in which it ends before.
+func (a *Analyzer) inner(sc *scratch, raw []byte, p piece) Inner {
+	if a.IsStopWord(raw) {
+		return Inner{}
+	}
+	sc.key = appendFold(sc.key[:0], raw, p.group, nil)
+	return Inner{string(sc.key), p.start, p.end}
+}
+
+// IsOfInner reports whether an inner word may have a form or, if prefix is set, begin with it. All inner words of the dictionary are two
+// ideographs.
+func IsOfInner(form string, prefix bool) bool {
+	n := 0
+	for _, r := range form {
+		if n++; r < firstIdeograph {
+			return false
+		}
+	}
+	return n == 2 || prefix && n == 1
+}
+
 // isWord reports whether the characters from i to j are in the dictionary, as they are written or simplified.
 func (run *chineseRun) isWord(s []byte, i, j int) bool {
 	words := chineseWords()

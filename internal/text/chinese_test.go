@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // slowWords are the words of a dictionary with the logarithms of their frequencies.
@@ -104,7 +105,7 @@ func TestChineseAgainstDefinition(t *testing.T) {
 		to := chineseVariants()[from]
 		traditional[to] = append(traditional[to], from)
 	}
-	simplified := 0
+	simplified, inner := 0, 0
 	for range 2000 {
 		var b strings.Builder
 		other := rng.IntN(2) == 0 // some characters are written otherwise
@@ -126,13 +127,24 @@ func TestChineseAgainstDefinition(t *testing.T) {
 		var got []string
 		for _, token := range a.Tokens(nil, text, nil, false) {
 			got = append(got, text[token.Start:token.End])
+			if token.Inner.Form == "" {
+				continue
+			}
+			inner++
+			start, end := token.Inner.Start, token.Inner.End
+			_, listed := slowWords(words).of([]rune(text[start:end]))
+			_, first := utf8.DecodeRuneInString(token.Inner.Form)
+			if form := string(appendFold(nil, []byte(text[start:end]), token.group, nil)); !listed || form != token.Inner.Form || start >= token.Start || end <= token.Start ||
+				!IsOfInner(form, false) || !IsOfInner(form[:first], true) || IsOfInner(form[:first], false) {
+				t.Fatalf("%s: an inner word %s from %d to %d, which ends in %s", text, token.Inner.Form, start, end, text[token.Start:token.End])
+			}
 		}
 		if want := slowChinese(words, text); !slices.Equal(got, want) {
 			t.Fatalf("%s: %q, want %q", text, got, want)
 		}
 	}
-	if simplified == 0 {
-		t.Error("no text has traditional characters")
+	if simplified == 0 || inner == 0 {
+		t.Errorf("%d traditional characters, %d inner words", simplified, inner)
 	}
 }
 

@@ -13,7 +13,7 @@ func TestPartsAreWholeTexts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	words := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "\x01x", "\xff", "x\u0301", "e. g", "C++", "ไทย"}
+	words := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "飛機場", "大学生", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "\x01x", "\xff", "x\u0301", "e. g", "C++", "ไทย"}
 	for range 300 {
 		var b strings.Builder
 		for range r.IntN(60) {

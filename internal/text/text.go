@@ -83,7 +83,14 @@ type Token struct {
 	Start, End int    // byte range in the original
 	Form       string // folded, without an article
 	Whole      string // the form with the article; "" for a word without one
+	Inner      Inner  // the inner word that ends here; none in queries
 	group      group
+}
+
+// Inner is a word across the end of a token and the beginning of the next one. Only long Chinese words have some.
+type Inner struct {
+	Form       string // folded; "" for none
+	Start, End int    // byte range in the original
 }
 
 // IsIdeographic reports whether the token is of Chinese or Japanese script, whose words depend on the language that a text is taken for.
@@ -105,10 +112,13 @@ func (a *Analyzer) Tokens(dst []Token, s string, l Locales, stopWords bool) []To
 	text := append(sc.text[:0], s...)
 	sc.text = text
 	a.walk(text, l, nil, func(p piece) bool {
+		raw := text[p.start:p.end]
 		if p.inner {
+			if !stopWords {
+				dst[len(dst)-1].Inner = a.inner(sc, raw, p)
+			}
 			return true
 		}
-		raw := text[p.start:p.end]
 		kind := p.kind
 		if stopWords || kind == Word {
 			kind = a.classify(sc, raw, p, stopWords)
@@ -119,7 +129,7 @@ func (a *Analyzer) Tokens(dst []Token, s string, l Locales, stopWords bool) []To
 		if string(sc.form) != form {
 			form = string(sc.form)
 		}
-		dst = append(dst, Token{kind, p.start, p.end, form, a.whole(form), p.group})
+		dst = append(dst, Token{Kind: kind, Start: p.start, End: p.end, Form: form, Whole: a.whole(form), group: p.group})
 		return true
 	})
 	return dst
@@ -153,7 +163,7 @@ type piece struct {
 	start, end int
 	kind       Kind // Word, Soft or Hard as far as the match tells
 	matched    bool // a separator or dictionary entry
-	inner      bool // a word across the last piece and the one before, which only the index has
+	inner      bool // a word across the last piece and the one before, which queries do not have
 	group      group
 }
 
