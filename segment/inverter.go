@@ -3,6 +3,7 @@ package segment
 import (
 	"cmp"
 	"encoding/binary"
+	"runtime"
 	"slices"
 )
 
@@ -108,7 +109,8 @@ func (v *inverter) add(row uint32, f FieldID, word []byte, position uint16) {
 		v.settle()
 	}
 	o := &v.waiting[v.waits]
-	o.wordKey, o.row, o.position = keyOf(word, uint16(f)), row, position
+	o.wordKey.set(word, uint16(f))
+	o.row, o.position = row, position
 	if len(word) > entryWord {
 		v.rests = append(v.rests, word[entryWord:]...)
 	}
@@ -245,6 +247,25 @@ func (v *inverter) sorted(worked func(n int)) []wordOrder {
 		start = end
 	}
 	return order
+}
+
+// load reads from the memory of some words that are about to be decoded. The loads do not depend on each other, so the processor does
+// them side by side; word and field would wait for one after the other.
+func (v *inverter) load(words []wordOrder) {
+	var sum byte
+	for i := range words {
+		sum += v.words.at(int(words[i].number)).level
+	}
+	for i := range words {
+		e := v.words.at(int(words[i].number))
+		if e.level > 0 {
+			sum += v.slabs.bytes(e.wordList.head, 1)[0]
+		}
+		if e.size > entryWord {
+			sum += v.words.arena.bytes(e.key, 1)[0]
+		}
+	}
+	runtime.KeepAlive(sum) // so that the reads are not optimized away
 }
 
 // field decodes one (word, field); rows and positions are appended to the buffers.

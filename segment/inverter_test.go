@@ -27,7 +27,11 @@ func TestInvertedLists(t *testing.T) {
 		row += uint32(1 + rng.IntN(1<<rng.IntN(22)))
 		position := 0
 		for range 1 + rng.IntN(12) {
-			word := fmt.Sprint(rng.IntN(1 << rng.IntN(11)))
+			n := rng.IntN(1 << rng.IntN(11))
+			word := fmt.Sprint(n)
+			if n%5 == 0 {
+				word = fmt.Sprintf("%0*d", entryWord+n%7, n) // some are longer than an entry has
+			}
 			if position += rng.IntN(1 << rng.IntN(14)); position > 0xffff {
 				break
 			}
@@ -46,15 +50,20 @@ func TestInvertedLists(t *testing.T) {
 			}
 		}
 	}
-	held, longest := 0, 0
+	held, long, longest := 0, 0, 0
 	var b listBuffers
 	for range 2 {
-		for _, w := range v.sorted(func(int) {}) {
+		order := v.sorted(func(int) {})
+		v.load(order)
+		for _, w := range order {
 			word := string(v.words.word(int(w.number), new([entryWord]byte)))
 			want := twin[word]
 			l := v.words.at(int(w.number))
 			if l.level == 0 {
 				held++
+			}
+			if l.size > entryWord {
+				long++
 			}
 			longest = max(longest, len(v.read(nil, &l.wordList)))
 			before := len(b.rows)
@@ -81,8 +90,8 @@ func TestInvertedLists(t *testing.T) {
 			}
 		}
 	}
-	if held == 0 || longest < 2*int(sliceBytes[len(sliceBytes)-1]) {
-		t.Errorf("%d lists without slices, the longest has %d bytes", held, longest)
+	if held == 0 || long == 0 || long == v.words.count || longest < 2*int(sliceBytes[len(sliceBytes)-1]) {
+		t.Errorf("%d lists without slices and %d of long words, the longest has %d bytes", held, long, longest)
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 // wordWork is the cost of a word without its rows, in rows.
 const wordWork = 16
 
+// loadedWords is how many words are loaded at once: what they load fits the first cache of the processor.
+const loadedWords = 32
+
 // buildWords writes postings and dictionary, and leaves the input of the prefixes in b.
 func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	order := b.words.sorted(f.worked)
@@ -19,7 +22,12 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	var buffers listBuffers
 	var fields []fieldRows
 	var few [entryWord]byte
+	loaded := 0
 	for i := 0; i < len(order); {
+		if i >= loaded {
+			loaded = min(i+loadedWords, len(order))
+			b.words.load(order[i:loaded])
+		}
 		first := order[i] // as it is before its number becomes an address
 		word := b.words.word(&first, &few)
 		buffers.rows, buffers.positions, fields = buffers.rows[:0], buffers.positions[:0], fields[:0]

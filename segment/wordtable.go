@@ -74,14 +74,19 @@ type wordKey struct {
 	field uint16
 }
 
-// keyOf returns the key of a word of up to 65,535 bytes in a field.
-func keyOf(word []byte, field uint16) wordKey {
+// set makes k the key of a word of up to 65,535 bytes in a field. It stores the members one by one: a copy of a key that was just made
+// would wait for its stores, because it loads more bytes at once than they stored.
+func (k *wordKey) set(word []byte, field uint16) {
 	head, more := wordHead(word)
 	high, low := bits.Mul64(head^headSeed, (uint64(more)<<32|uint64(len(word))<<16|uint64(field))^moreSeed)
 	if len(word) > entryWord {
 		high ^= maphash.Bytes(tailSeed, word[entryWord:])
 	}
-	return wordKey{head: head, more: more, hash: uint32(high ^ low ^ (high^low)>>32), size: uint16(len(word)), field: field}
+	k.head = head
+	k.more = more
+	k.hash = uint32(high ^ low ^ (high^low)>>32)
+	k.size = uint16(len(word))
+	k.field = field
 }
 
 // is reports whether an entry may be of a word: it compares the part of the word that is in the key.

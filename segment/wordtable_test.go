@@ -115,6 +115,7 @@ func checkWordTable(t *testing.T, words int) {
 
 // find is entry of a word that is in one piece.
 func (t *wordTable) find(word []byte, field uint16) (*wordEntry, bool) {
-	k := keyOf(word, field)
+	var k wordKey
+	k.set(word, field)
 	return t.entry(&k, word[min(len(word), entryWord):])
 }

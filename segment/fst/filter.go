@@ -30,6 +30,15 @@ type FilterWriter struct {
 	last       []byte // the word before, as far as it counts
 	words      int
 	beginnings int
+	waiting    [64]waitingBits
+	waits      int // of waiting
+}
+
+// waitingBits are bits that wait to be set. A large filter is not in the caches of the processor. If several beginnings are set in a row,
+// the processor loads their places side by side.
+type waitingBits struct {
+	at   int
+	mask uint64
 }
 
 // NewFilterWriter returns a writer for up to the given number of words. It takes 3 to 6 bytes of memory per word, at most 1 GiB.
@@ -60,12 +69,26 @@ func (w *FilterWriter) Add(word []byte) {
 
 func (w *FilterWriter) set(b beginning) {
 	w.beginnings++
-	at, mask := place(b, len(w.bits))
-	binary.LittleEndian.PutUint64(w.bits[at:], binary.LittleEndian.Uint64(w.bits[at:])|mask)
+	if w.waits == len(w.waiting) {
+		w.settle()
+	}
+	o := &w.waiting[w.waits]
+	o.at, o.mask = place(b, len(w.bits))
+	w.waits++
+}
+
+// settle sets the bits that wait.
+func (w *FilterWriter) settle() {
+	for i := range w.waiting[:w.waits] {
+		o := &w.waiting[i]
+		binary.LittleEndian.PutUint64(w.bits[o.at:], binary.LittleEndian.Uint64(w.bits[o.at:])|o.mask)
+	}
+	w.waits = 0
 }
 
 // Filter returns the filter. It depends on the words alone, not on how many were announced.
 func (w *FilterWriter) Filter() []byte {
+	w.settle()
 	size := min(sizeFor(w.beginnings*filterBits/8), sizeFor(w.words*wordBytes), len(w.bits))
 	p := w.bits
 	for len(p) > size { // a place in half of it is that in the whole, less the highest bit

@@ -2,6 +2,7 @@ package fst
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"testing"
 )
@@ -41,10 +42,19 @@ func TestFilterKnowsBeginnings(t *testing.T) {
 			known[behindOf(word[0], []byte(word[n-behindFirst:n]))] = true
 		}
 	}
+	want := make([]byte, len(filters[0]))
 	for b := range known {
 		if !f.mayBegin(b) {
 			t.Fatalf("beginning %x is missing", b)
 		}
+		at, mask := place(b, len(want))
+		binary.LittleEndian.PutUint64(want[at:], binary.LittleEndian.Uint64(want[at:])|mask)
+	}
+	if !bytes.Equal(filters[0], want) {
+		t.Error("a filter has other bits than its beginnings")
+	}
+	if len(known) < 3*len(FilterWriter{}.waiting) {
+		t.Errorf("%d beginnings are too few to wait several times", len(known))
 	}
 	wrong, asked := 0, 0
 	for range 20000 {
