@@ -61,6 +61,7 @@ type merger struct {
 	f       *fileWriter
 	origins []origin   // by row of the output
 	rows    [][]uint32 // by input, then its row: the row of the output, or noRow
+	maps    []rowMap   // by input: the same
 	intact  []bool     // by input: no row is deleted
 
 	resident      int      // bytes read since the inputs' pages were given back
@@ -196,7 +197,7 @@ func (m *merger) order() error {
 			}
 		}
 		if best < 0 {
-			return nil
+			break
 		}
 		if id <= last {
 			return fmt.Errorf("document %d lives in two rows, or rows are not in order", id)
@@ -206,6 +207,10 @@ func (m *merger) order() error {
 		m.origins = append(m.origins, origin{uint32(best), uint32(next[best])})
 		next[best]++
 	}
+	for _, rows := range m.rows {
+		m.maps = append(m.maps, newRowMap(rows))
+	}
+	return nil
 }
 
 // check returns the error that should end the merge, if any.

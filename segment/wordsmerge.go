@@ -20,11 +20,10 @@ type fieldSource struct {
 }
 
 // head returns the row of the output of the next live row, after passing deleted ones.
-func (s *fieldSource) head(to []uint32) uint32 {
+func (s *fieldSource) head(to *rowMap) uint32 {
 	for ; s.next < len(s.rows); s.next++ {
-		r := s.rows[s.next]
-		if int(r) < len(to) && to[r] != noRow {
-			return to[r]
+		if row := to.of(s.rows[s.next]); row != noRow {
+			return row
 		}
 		s.at = skipRows(s.positions, s.at, 1)
 	}
@@ -171,12 +170,13 @@ func (w *wordMerger) mergeField(sources []fieldSource) (copied *copiedPositions,
 	first := len(w.rows)
 	err = w.eachStretch(sources, func(s *fieldSource, rows []uint32, positions []byte) error {
 		n := len(w.rows) - first
-		to := w.m.rows[s.in]
+		to := &w.m.maps[s.in]
 		for _, r := range rows {
-			if n := len(w.rows); n > first && w.rows[n-1] >= to[r] {
+			row := to.of(r)
+			if n := len(w.rows); n > first && w.rows[n-1] >= row {
 				return w.m.in[s.in].damaged(tagPostings, "row %d of a word follows a higher one", r)
 			}
-			w.rows = append(w.rows, to[r])
+			w.rows = append(w.rows, row)
 		}
 		if copied != nil {
 			copied.add(n, len(rows), positions)
@@ -196,7 +196,7 @@ func (w *wordMerger) eachStretch(sources []fieldSource, f func(s *fieldSource, r
 		lowest, second := uint32(noRow), uint32(noRow)
 		for i := range sources {
 			s := &sources[i]
-			switch h := s.head(w.m.rows[s.in]); {
+			switch h := s.head(&w.m.maps[s.in]); {
 			case h == noRow:
 			case h < lowest:
 				lowest, second = h, lowest
@@ -208,13 +208,9 @@ func (w *wordMerger) eachStretch(sources []fieldSource, f func(s *fieldSource, r
 		if best == nil {
 			break
 		}
-		to := w.m.rows[best.in]
+		to := &w.m.maps[best.in]
 		begin := best.next
-		for best.next < len(best.rows) {
-			r := best.rows[best.next]
-			if int(r) >= len(to) || to[r] == noRow || to[r] >= second {
-				break
-			}
+		for best.next < len(best.rows) && to.of(best.rows[best.next]) < second { // a deleted one is not
 			best.next++
 		}
 		end := len(best.positions)
