@@ -177,7 +177,7 @@ func letters(b []byte) (n int) {
 // isSpelt reports whether folding takes accents off the words of a group.
 func (g group) isSpelt() bool {
 	switch g.script {
-	case latin, cyrillic, greek, hebrew, arabic, thai:
+	case latin, cyrillic, greek, hebrew, arabic, thai, devanagari:
 		return true
 	}
 	return false
@@ -204,10 +204,33 @@ func isAccented(raw []byte) bool {
 	return false
 }
 
+// isDotted reports whether the spelling of a Devanagari word may differ from its form: it has a nukta, alone or in a letter, a
+// chandrabindu, a digit or a character of another script.
+func isDotted(raw []byte) bool {
+	for _, r := range string(raw) {
+		switch {
+		case r == nukta, r == 0x901, r == 0x929, r == 0x931, r == 0x934, 0x958 <= r && r <= 0x95f, 0x966 <= r && r <= 0x96f, r < 0x900, r > 0x97f:
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeAccented reports whether the spelling of a word may differ from its form. In most scripts it takes no less to find out.
+func (g group) mayBeAccented(raw []byte) bool {
+	switch g.script {
+	case cyrillic:
+		return isAccented(raw)
+	case devanagari:
+		return isDotted(raw)
+	}
+	return true
+}
+
 // spell indexes the spelling of the word that was indexed last, if it is not its form.
 func (x *indexing) spell(raw, form []byte, g group) {
 	word := trimSpace(form)
-	if len(word) == 0 || len(form) > maxWord || !g.isSpelt() || isASCII(raw) || g.script == cyrillic && !isAccented(raw) {
+	if len(word) == 0 || len(form) > maxWord || !g.isSpelt() || isASCII(raw) || !g.mayBeAccented(raw) {
 		return
 	}
 	key := AppendSpellingRange(x.sc.key[:0], word, false)

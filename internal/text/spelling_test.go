@@ -53,6 +53,7 @@ func TestSpellings(t *testing.T) {
 		{"הַסֵּפֶר", nil, "[ספר=סֵּפֶר@0]"},
 		{"ガラス がらす 東京 мой їжак", nil, "[]"}, // nothing is taken off
 		{"Ёж йод до\u0301м Ґрунт Йоё", nil, "[еж=е\u0308ж@0 дом=до\u0301м@2 грунт=ґрунт@3 и\u0306ое=и\u0306ое\u0308@4]"},
+		{"ज़रूर जरूर \u095b माँ मां नमस्ते २०२४", nil, "[जरूर=ज\u093cरूर@0 ज=ज\u093c@2 मां=माँ@3 2024=२०२४@6]"},
 		{"Dampfschifffahrtsgesellschaft Häuser", Locales{"deu"}, "[hauser=häuser@2]"},
 	} {
 		got := fmt.Sprint(spellingsOf(defaultAnalyzer, test.text, test.l))
@@ -108,7 +109,7 @@ func TestBeginsAs(t *testing.T) {
 	}
 }
 
-// Whatever folding takes off a Cyrillic letter, words with it have a spelling.
+// Whatever folding takes off a letter of Cyrillic or Devanagari, words with it have a spelling.
 func TestIsAccented(t *testing.T) {
 	plain := 0
 	for _, r := range "\u0300\u0301\u0306\u0308\u030f" {
@@ -123,6 +124,16 @@ func TestIsAccented(t *testing.T) {
 				}
 			}
 		}
+	}
+	for r := rune(0x80); r < 0x2100; r++ {
+		raw := []byte(string([]rune{'क', r}))
+		form := appendFold(nil, raw, group{script: devanagari}, nil)
+		if spelling := appendSpelling(nil, new([]byte), raw, form); string(spelling) != string(form) && !isDotted(raw) {
+			t.Errorf("%q has the form %q and the spelling %q", raw, form, spelling)
+		}
+	}
+	if isDotted([]byte("नमस्ते")) {
+		t.Error("nothing is taken off")
 	}
 	if isAccented([]byte("йод")) || !isAccented([]byte("ёж")) || plain < 1000 {
 		t.Errorf("%d words have their form as spelling", plain)

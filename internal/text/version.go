@@ -69,10 +69,11 @@ const (
 //	Ideographs 3: small ka and ke are ordinary ones.
 //	Common 4: joiners behind letters are dropped.
 //	Devanagari 3: chandrabindu is anusvara, and nukta is dropped.
+//	Devanagari 4: words with these have entries of their spellings.
 //	Malayalam 3: chillu letters are a consonant with virama.
 //	Cyrillic 3: the letter apostrophe is dropped.
 //	Latin 4: soft hyphens and control characters are no Latin letters, so that they end no word of another script.
-var versions = Versions{Common: 4, Latin: 4, Cyrillic: 3, Arabic: 5, Devanagari: 3, Hebrew: 3, Bengali: 3, Korean: 3, Ideographs: 3, Greek: 3, Kannada: 2,
+var versions = Versions{Common: 4, Latin: 4, Cyrillic: 3, Arabic: 5, Devanagari: 4, Hebrew: 3, Bengali: 3, Korean: 3, Ideographs: 3, Greek: 3, Kannada: 2,
 	Tamil: 3, Thai: 5, Gujarati: 3, Gurmukhi: 2, Telugu: 2, Malayalam: 3, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 3, German: 4, Chinese: 4, Japanese: 2,
 	StopWords: 2}.atLeast(1)
 

@@ -100,7 +100,7 @@ func TestVersions(t *testing.T) {
 		for line := range strings.Lines(letters[p]) {
 			words, _ := indexedBy(a, line, texts.locales)
 			fmt.Fprintf(sum, "%q %s", line, words)
-			if slices.Contains([]Pipeline{Latin, Cyrillic, Greek, Arabic, Hebrew, Thai}, Pipeline(p)) { // of a group that isSpelt
+			if slices.Contains([]Pipeline{Latin, Cyrillic, Greek, Arabic, Hebrew, Thai, Devanagari}, Pipeline(p)) { // of a group that isSpelt
 				fmt.Fprint(sum, spellingsOf(a, line, texts.locales))
 			}
 		}
