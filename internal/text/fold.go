@@ -364,7 +364,8 @@ func (f *folder) afterLetter() bool {
 
 // asciiDigit returns the ASCII digit for a decimal digit of any script, and other characters as they are.
 func asciiDigit(r rune) rune {
-	if r < 0x660 { // the first one beyond ASCII
+	// Most characters are in these ranges, which have no digit but those of ASCII: ideographs, kana and Hangul, for instance.
+	if r < 0x660 || 0x1c5a <= r && r < 0xa620 || 0xac00 <= r && r < 0xff10 {
 		return r
 	}
 	// The digits of a script, or several sets of them, are a range that starts with a zero.

@@ -497,3 +497,27 @@ func BenchmarkIndex(b *testing.B) {
 		})
 	}
 }
+
+// TestDigits requires that every decimal digit folds to the one of ASCII that follows the digit before it, and no other character to a
+// digit.
+func TestDigits(t *testing.T) {
+	before := rune(-1)
+	for r := range unicode.MaxRune + 1 {
+		got := asciiDigit(r)
+		switch {
+		case !unicode.IsDigit(r):
+			if got != r {
+				t.Errorf("%U folds to %c", r, got)
+			}
+			before = -1
+		case before < 0 || before == '9':
+			if before = got; got != '0' {
+				t.Errorf("%U, the first of its script, folds to %c", r, got)
+			}
+		case got != before+1:
+			t.Errorf("%U folds to %c, after %c", r, got, before)
+		default:
+			before = got
+		}
+	}
+}
