@@ -97,8 +97,38 @@ func thaiVariant(s []byte) (int, string) {
 	return 0, ""
 }
 
+// composedBytes is about how many bytes are composed at a time. A word across the end of such a part is cut there. (A variable, so that
+// tests can lower it.)
+var composedBytes = 1 << 16
+
 // segmentComposed cuts s[start:end] where its composition (NFC) without dropped characters is cut.
 func segmentComposed(cut segmenter, s []byte, start, end int, g group, yield func(piece) bool) bool {
+	for start < end {
+		to := partEnd(s, start, end)
+		if !segmentPart(cut, s, start, to, g, yield) {
+			return false
+		}
+		start = to
+	}
+	return true
+}
+
+// partEnd returns where the part of s[start:end] that is composed at a time ends: before a character that joins none before it, if there
+// is one in reach.
+func partEnd(s []byte, start, end int) int {
+	for i := start + composedBytes; i < end; i++ {
+		if !utf8.RuneStart(s[i]) {
+			continue
+		}
+		if r, _ := utf8.DecodeRune(s[i:end]); !isDropped(r) && norm.NFC.Properties(s[i:end]).BoundaryBefore() || i >= start+2*composedBytes {
+			return i
+		}
+	}
+	return end
+}
+
+// segmentPart is segmentComposed for a part.
+func segmentPart(cut segmenter, s []byte, start, end int, g group, yield func(piece) bool) bool {
 	var kept []byte
 	var ends []int // of each byte of kept: where what it stands for ends in s, with the dropped characters behind it
 	for i := start; i < end; {

@@ -60,6 +60,47 @@ func TestDictionariesSeeComposedText(t *testing.T) {
 	}
 }
 
+// TestTextIsComposedInParts composes long texts part by part: no part is long, and together they are the composition of the whole text.
+func TestTextIsComposedInParts(t *testing.T) {
+	defer func(n int) { composedBytes = n }(composedBytes)
+	composedBytes = 64
+	letters := []string{"か", "\u3099", "ᄒ", "ᅡ", "ᆫ", "a", "\u0301", "\u0323", "\u00ad", "\u2060", "京", "한", "e"}
+	r := rand.New(rand.NewPCG(8, 8))
+	parts := 0
+	for range 500 {
+		var b, kept strings.Builder
+		for range 1 + r.IntN(300) {
+			letter := letters[r.IntN(len(letters))]
+			b.WriteString(letter)
+			if c, _ := utf8.DecodeRuneInString(letter); !isDropped(c) {
+				kept.WriteString(letter)
+			}
+		}
+		s, end := []byte(b.String()), 0
+		var composed strings.Builder
+		cut := func(part []byte, start, end int, g group, yield func(piece) bool) bool {
+			parts++
+			if composed.Write(part); start != 0 || end != len(part) || len(part) > 2*composedBytes+utf8.UTFMax {
+				t.Fatalf("%q from %d to %d", part, start, end)
+			}
+			return yield(piece{start: start, end: end})
+		}
+		segmentComposed(cut, s, 0, len(s), group{}, func(p piece) bool {
+			if p.start != end {
+				t.Fatalf("a piece of %q begins at %d, after one that ends at %d", s, p.start, end)
+			}
+			end = p.end
+			return true
+		})
+		if want := norm.NFC.String(kept.String()); end != len(s) || composed.String() != want {
+			t.Fatalf("%q: %q to %d, want %q", s, composed.String(), end, want)
+		}
+	}
+	if parts < 2000 {
+		t.Errorf("only %d parts", parts)
+	}
+}
+
 // isComposed sees all characters that folding drops, and all that compose with a letter of a script that dictionaries cut.
 func TestIsComposed(t *testing.T) {
 	for r := range rune(0xe1000) {
