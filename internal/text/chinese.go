@@ -29,6 +29,9 @@ type chineseRun struct {
 
 var chineseRuns = sync.Pool{New: func() any { return new(chineseRun) }}
 
+// maxChineseRun is about how many bytes of a run are cut at a time, which takes several times as much memory.
+const maxChineseRun = 1 << 16
+
 // segmentChinese cuts runs of ideographs, letters and digits by their most probable words, and long words once
 // more into shorter ones, as a query has them. Any other character is a word.
 //
@@ -39,7 +42,7 @@ func segmentChinese(s []byte, start, end int, g group, yield func(piece) bool) b
 	defer chineseRuns.Put(run)
 	for i := start; i < end; {
 		j := i
-		for j < end {
+		for j < end && j-i < maxChineseRun {
 			r, n := utf8.DecodeRune(s[j:end])
 			if !inChineseRun(r) {
 				break

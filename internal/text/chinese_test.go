@@ -221,3 +221,25 @@ func TestVariants(t *testing.T) {
 		}
 	}
 }
+
+// TestLongRunsAreCutInParts: a run of more than maxChineseRun bytes is cut in parts, and the words around the end of a part alone differ.
+func TestLongRunsAreCutInParts(t *testing.T) {
+	const before = 3 * (maxChineseRun/3 + 1) // bytes of the first part
+	s := "去" + strings.Repeat("大学", maxChineseRun/4)
+	end, alone := 0, 0
+	for _, token := range New(Config{}).Tokens(nil, s, Locales{"cmn"}, false) {
+		if token.Start != end {
+			t.Fatalf("a token begins at %d, after one that ends at %d", token.Start, end)
+		}
+		end = token.End
+		if token.Form == "大学" || token.Start == 0 {
+			continue
+		}
+		if alone++; token.End != before && token.Start != before {
+			t.Errorf("%s at %d", token.Form, token.Start)
+		}
+	}
+	if end != len(s) || alone != 2 {
+		t.Errorf("%d of %d bytes, %d characters alone", end, len(s), alone)
+	}
+}
