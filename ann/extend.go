@@ -126,16 +126,15 @@ func (b *builder) adopt(w *walker, base *Graph, renumbered []uint32, node uint32
 // standIns returns the rows to choose a node's neighbours from, best first:
 // those it has, and those that the dropped ones lead to.
 func (b *builder) standIns(w *walker, base *Graph, renumbered []uint32, node uint32, l int) []Neighbour {
-	w.begin(base.rows)
-	w.seen[node] = w.epoch
+	w.met.Reset(base.rows)
+	w.met.Add(node)
 	through := []uint32{node}
 	var found []uint32
 	for i := 0; i < len(through) && i <= repairThrough && len(found) < repairCandidates; i++ {
 		for _, id := range neighbours(base.slots(nil, through[i], l)) {
-			if w.seen[id] == w.epoch {
+			if !w.met.Add(id) {
 				continue
 			}
-			w.seen[id] = w.epoch
 			if row := renumbered[id]; row == Dropped {
 				through = append(through, id)
 			} else {

@@ -51,10 +51,19 @@ func (w *walker) newForecast(signs Signs) forecast {
 	return forecast{signs: signs}
 }
 
-// score sets fresh to those rows, up to the first none, that this walk has not met before and that may score least or more. It sets
-// scores to their scores.
-func (f *forecast) score(w *walker, c Codes, q []int8, rows []uint32, least int64) {
-	w.meet(rows)
+// meet adds to fresh the rows, up to the first none, that this walk has not met before. Unless signs may exclude some, it fetches their
+// codes.
+func (f *forecast) meet(w *walker, c Codes, rows []uint32) {
+	width := c.Stride
+	if f.signs.Stride > 0 {
+		width = 0
+	}
+	w.fresh = w.met.AppendNew(w.fresh, rows, c.Bytes, width)
+}
+
+// score keeps of fresh the rows that may score least or more, and sets scores to their scores.
+func (f *forecast) score(w *walker, c Codes, q []int8, least int64) {
+	w.scores = slices.Grow(w.scores[:0], len(w.fresh))[:len(w.fresh)]
 	f.steps++
 	switch {
 	case f.signs.Stride == 0:

@@ -77,7 +77,7 @@ func TestForecastIsALine(t *testing.T) {
 		var touched []uint32
 		signs.TouchRows = func(rows []uint32) { touched = append(touched, rows...) }
 		w := new(walker)
-		w.begin(rows)
+		w.met.Reset(rows)
 		f := w.newForecast(signs)
 		met := make([]bool, rows)
 		var x, y []float64
@@ -91,7 +91,9 @@ func TestForecastIsALine(t *testing.T) {
 				least = int64(r.IntN(2_000) * 100)
 			}
 			touched = touched[:0]
-			f.score(w, codes, q, group, least)
+			w.fresh = w.fresh[:0]
+			f.meet(w, codes, group)
+			f.score(w, codes, q, least)
 			var want, compared []uint32
 			for _, row := range group {
 				if met[row] {
@@ -173,14 +175,16 @@ func TestForecastWithoutALinePassesAll(t *testing.T) {
 	codes := Codes{Bytes: make([]int8, rows*forecastDimensions), Stride: forecastDimensions}
 	signs := Signs{Stride: forecastDimensions / 64, Words: make([]uint64, rows*forecastDimensions/64), Query: make([]int8, forecastDimensions)}
 	w := new(walker)
-	w.begin(rows)
+	w.met.Reset(rows)
 	f := w.newForecast(signs)
 	for from := uint32(0); from < rows; from += 20 {
 		group := make([]uint32, 20)
 		for i := range group {
 			group[i] = from + uint32(i)
 		}
-		if f.score(w, codes, signs.Query, group, 1); !slices.Equal(w.fresh, group) {
+		w.fresh = w.fresh[:0]
+		f.meet(w, codes, group)
+		if f.score(w, codes, signs.Query, 1); !slices.Equal(w.fresh, group) {
 			t.Fatalf("of rows %v, %v pass", group, w.fresh)
 		}
 	}

@@ -182,7 +182,9 @@ func (w *walker) seek(g *Graph, q []int8, r Reach, f forecast) {
 			}
 		}
 		w.links = g.slots(w.links, w.pool[next].row(), 0)
-		f.score(w, g.codes, q, w.links, w.limit(r.Pool, least))
+		w.fresh = w.fresh[:0]
+		f.meet(w, g.codes, w.links)
+		f.score(w, g.codes, q, w.limit(r.Pool, least))
 		for _, x := range w.better(r.Pool, least) {
 			at := w.insert(x.score(), x.row(), r.Pool)
 			if at < r.Wanted {
@@ -282,10 +284,11 @@ const (
 // the forecast passes. How many steps are too many follows from the rarity of allowed rows among those that it met: a filter may leave few
 // rows near the query, or nearly all. It gives up when they are too rare, or after scoring budget rows.
 func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, f forecast, x restriction) bool {
+	w.mark(x.allowed, g.rows)
 	start := w.pool[0]
 	w.pool = w.pool[:0]
-	if x.allowed.Contains(start.row()) {
-		w.insert(start.score(), start.row(), r.Pool)
+	for _, c := range w.ofMarked([]candidate{start}) {
+		w.insert(c.score(), c.row(), r.Pool)
 	}
 	w.ahead = append(w.ahead[:0], start)
 	met, hits := float64(rarityRows), rarityRows/x.rarity
@@ -304,34 +307,49 @@ func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, f forecast, x restrict
 		if len(w.pool) >= r.Wanted && steps-last >= x.longer.than(r.patience(), rarity) || int64(w.ahead[0].score()) < least {
 			break
 		}
-		w.several = w.several[:0]
+		w.fresh = w.fresh[:0]
 		for range expandedTogether {
 			if len(w.ahead) == 0 || int64(w.ahead[0].score()) < least {
 				break
 			}
 			w.links = g.slots(w.links, w.popAhead().row(), 0)
-			w.several = append(w.several, neighbours(w.links)...)
+			f.meet(w, g.codes, w.links)
 			steps++
 		}
-		f.score(w, g.codes, q, w.several, w.limit(r.Pool, least))
-		if x.budget -= len(w.fresh); x.budget < 0 {
-			return false
-		}
-		for _, c := range w.better(r.Pool, least) {
-			w.pushAhead(c)
-			met++
-			if x.allowed.Contains(c.row()) {
-				hits++
-				if w.insert(c.score(), c.row(), r.Pool) < r.Wanted {
-					last = steps
-				}
-			}
-		}
+		// Unless better ones are found, these come next.
 		for _, c := range w.ahead[:min(len(w.ahead), expandedTogether)] {
 			g.prefetch(c.row())
 		}
+		f.score(w, g.codes, q, w.limit(r.Pool, least))
+		if x.budget -= len(w.fresh); x.budget < 0 {
+			return false
+		}
+		better := w.better(r.Pool, least)
+		for _, c := range better {
+			if at := w.pushAhead(c); at < expandedTogether {
+				g.prefetch(c.row())
+			}
+		}
+		met += float64(len(better))
+		allowed := w.ofMarked(better)
+		hits += float64(len(allowed))
+		for _, c := range allowed {
+			if w.insert(c.score(), c.row(), r.Pool) < r.Wanted {
+				last = steps
+			}
+		}
 	}
 	return true
+}
+
+// ofMarked keeps the candidates whose rows are in w.marks. No branch depends on these.
+func (w *walker) ofMarked(some []candidate) []candidate {
+	n := 0
+	for _, c := range some {
+		some[n] = c
+		n += int(w.marks[c.row()/64] >> (c.row() % 64) & 1)
+	}
+	return some[:n]
 }
 
 // Scan appends the exactly nearest of the allowed rows (nil: all), at most

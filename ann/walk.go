@@ -27,13 +27,11 @@ func (c candidate) row() uint32  { return uint32(c &^ expanded) }
 
 // walker is the scratch memory of one walk through a graph.
 type walker struct {
-	seen    []uint8 // seen[row] == epoch: this walk met the row; may be longer than the graph
-	epoch   uint8
-	rows    uint32
+	met     simd.RowSet // by this walk
 	pool    []candidate // best first, at most ef
 	ahead   []candidate // for a restricted walk: a heap of rows to expand; for a scan of signs: the best rows
 	links   []uint32    // of the row that was expanded last; may be mapped memory of a graph
-	several []uint32    // links of rows that are expanded together
+	several []uint32    // rows found by lines of signs
 	fresh   []uint32
 	scores  []int32
 	kept    []candidate
@@ -50,19 +48,6 @@ var walkers = sync.Pool{New: func() any { return new(walker) }}
 func (w *walker) end() {
 	w.links = nil
 	walkers.Put(w)
-}
-
-// begin forgets what an earlier walk saw.
-func (w *walker) begin(rows int) {
-	if len(w.seen) < rows {
-		w.seen, w.epoch = make([]uint8, rows), 0
-	}
-	w.rows = uint32(rows)
-	w.epoch++
-	if w.epoch == 0 {
-		clear(w.seen)
-		w.epoch = 1
-	}
 }
 
 // none fills the slots of a node that it has no neighbours for; they are the last ones.
@@ -103,26 +88,9 @@ func (w *walker) insert(score int32, row uint32, ef int) int {
 
 // score sets fresh to the rows, up to the first none, that this walk has not met before, and scores to their scores.
 func (w *walker) score(c Codes, q []int8, rows []uint32) {
-	w.meet(rows)
+	w.fresh = w.met.AppendNew(w.fresh[:0], rows, c.Bytes, c.Stride)
+	w.scores = slices.Grow(w.scores[:0], len(w.fresh))[:len(w.fresh)]
 	c.gather(w.scores, q, w.fresh)
-}
-
-// meet sets fresh as score does, and scores to as many that are undefined.
-func (w *walker) meet(rows []uint32) {
-	if cap(w.fresh) < len(rows) {
-		w.fresh = make([]uint32, 2*len(rows))
-		w.scores = make([]int32, 2*len(rows))
-	}
-	fresh, seen, epoch, n := w.fresh[:len(rows)], w.seen[:w.rows], w.epoch, 0
-	for _, row := range rows {
-		if int(row) >= len(seen) { // none, or damage
-			break
-		}
-		fresh[n] = row
-		n += int((uint32(seen[row]^epoch) + 0xff) >> 8) // 1 unless they are equal; no branch could be foretold
-		seen[row] = epoch
-	}
-	w.fresh, w.scores = fresh[:n], w.scores[:n]
 }
 
 // walk fills the pool with the best ef rows of a level that it finds from
@@ -178,9 +146,9 @@ func (w *walker) better(ef int, least int64) []candidate {
 // descend leaves in the pool the row to start from on level to, as the only
 // one seen.
 func (w *walker) descend(g linked, c Codes, q []int8, rows int, entry uint32, from, to int) {
-	w.begin(rows)
+	w.met.Reset(rows)
 	w.pool = append(w.pool[:0], newCandidate(c.pair(q, c.row(entry)), entry))
-	w.seen[entry] = w.epoch
+	w.met.Add(entry)
 	for l := from; l > to; l-- {
 		w.walk(g, c, q, l, 1)
 		w.pool[0] &^= expanded
@@ -190,25 +158,27 @@ func (w *walker) descend(g linked, c Codes, q []int8, rows int, entry uint32, fr
 
 // again lets the next walk start from the pool on another level.
 func (w *walker) again(rows int) {
-	w.begin(rows)
+	w.met.Reset(rows)
 	for i, c := range w.pool {
 		w.pool[i] = c &^ expanded
-		w.seen[c.row()] = w.epoch
+		w.met.Add(c.row())
 	}
 }
 
-// pushAhead adds to the heap of candidates ahead, the best on top.
-func (w *walker) pushAhead(x candidate) {
+// pushAhead adds to the heap of candidates ahead, the best on top, and returns its place.
+func (w *walker) pushAhead(x candidate) int {
 	w.ahead = append(w.ahead, x)
-	heap := w.ahead
-	for i := len(heap) - 1; i > 0; {
+	heap, i := w.ahead, len(w.ahead)-1
+	for i > 0 {
 		parent := (i - 1) / 2
-		if heap[parent] >= heap[i] {
+		if heap[parent] >= x {
 			break
 		}
-		heap[i], heap[parent] = heap[parent], heap[i]
+		heap[i] = heap[parent]
 		i = parent
 	}
+	heap[i] = x
+	return i
 }
 
 // popAhead takes the best of the heap.

@@ -189,6 +189,11 @@ func commonPlacesVBMI2(dst *byte, a *byte, b *byte, an int, bn int) int
 //go:noescape
 func prefetchLines(p *byte, n int)
 
+// addRows needs a word for each 32 rows below limit, and len(dst) >= len(rows).
+//
+//go:noescape
+func addRows(dst []uint32, words []uint64, epoch uint64, limit uint32, rows []uint32, table []int8, width int) int
+
 // elementsAVX2 needs AVX2. The dictionary ends at behind, has 32 bytes behind it, and the length −least. There are 32 bytes of dst from
 // lastWritten on, and 64 from lastWide on, and 33 of src from lastRead on. c are the fields of an ElementCursor.
 //

@@ -2579,6 +2579,77 @@ line:
 done:
 	RET
 
+// func addRows(dst []uint32, words []uint64, epoch uint64, limit uint32, rows []uint32, table []int8, width int) int
+// Requires: CMOV, MMX+
+TEXT ·addRows(SB), NOSPLIT, $0-128
+	MOVQ  dst_base+0(FP), AX
+	MOVQ  words_base+24(FP), CX
+	MOVQ  epoch+48(FP), DX
+	MOVL  limit+56(FP), BX
+	MOVQ  rows_base+64(FP), SI
+	MOVQ  rows_len+72(FP), DI
+	MOVQ  table_base+88(FP), R8
+	MOVQ  width+112(FP), R9
+	XORQ  R10, R10
+	XORL  R11, R11
+	SHRQ  $0x20, DX
+	LEAQ  (SI)(DI*4), DI
+	TESTQ R9, R9
+	JZ    row
+
+fetched:
+	CMPQ    SI, DI
+	JAE     done
+	MOVL    (SI), R12
+	CMPL    R12, BX
+	JAE     done
+	MOVL    R12, (AX)(R10*4)
+	MOVQ    R12, R15
+	IMULQ   R9, R15
+	ADDQ    R8, R15
+	MOVL    R12, R13
+	SHRL    $0x05, R13
+	MOVL    (CX)(R13*8), R14
+	CMPL    4(CX)(R13*8), DX
+	CMOVLNE R11, R14
+	BTSL    R12, R14
+	CMOVQCS AX, R15
+	SBBQ    $-1, R10
+	MOVL    R14, (CX)(R13*8)
+	MOVL    DX, 4(CX)(R13*8)
+	ADDQ    $0x04, SI
+	LEAQ    (R15)(R9*1), R12
+
+line:
+	PREFETCHT0 (R15)
+	ADDQ       $0x40, R15
+	CMPQ       R15, R12
+	JB         line
+	JMP        fetched
+
+row:
+	CMPQ    SI, DI
+	JAE     done
+	MOVL    (SI), R8
+	CMPL    R8, BX
+	JAE     done
+	MOVL    R8, (AX)(R10*4)
+	MOVL    R8, R9
+	SHRL    $0x05, R9
+	MOVL    (CX)(R9*8), R12
+	CMPL    4(CX)(R9*8), DX
+	CMOVLNE R11, R12
+	BTSL    R8, R12
+	SBBQ    $-1, R10
+	MOVL    R12, (CX)(R9*8)
+	MOVL    DX, 4(CX)(R9*8)
+	ADDQ    $0x04, SI
+	JMP     row
+
+done:
+	MOVQ R10, ret+120(FP)
+	RET
+
 // func elementsAVX2(dst *byte, src *byte, behind *byte, table *uint32, least int, lastWritten int, lastRead int, lastWide int, c *int)
 // Requires: AVX, CMOV
 TEXT ·elementsAVX2(SB), NOSPLIT, $0-72

@@ -1,6 +1,6 @@
-// Package simd owns the kernels that score vectors, read and move sets of bits, intersect lists, skip over coded numbers and
-// decode documents. It selects them once, at start, by the features of the processor. No package above knows which instruction set
-// runs.
+// Package simd owns the kernels that score vectors, read and move sets of bits, intersect lists, collect rows, skip over coded numbers
+// and decode documents. It selects them once, at start, by the features of the processor. No package above knows which instruction
+// set runs.
 //
 // Every kernel has a portable reference implementation in Go. It runs on other processors, under the build tag noasm, and in the
 // tests as the oracle. Only FoldMarks, SpreadMarks and DecodeElements have none: their callers have alternatives. The environment
@@ -49,6 +49,7 @@ type kernels struct {
 	skipMarked   func(p []byte, n int) int
 	leading      func(p []byte, low, beyond byte, begins bool) (passed, groups int, firsts, ends uint32)
 	prefetch     func(p *byte, n int) // the lines of n bytes
+	addRows      func(dst []uint32, words []uint64, epoch uint64, limit uint32, rows []uint32, table []int8, width int) int
 	planes       func(marks []uint64, blocks []byte, planes, lo, hi int)
 	fold         func(dst []uint64, n int, marks, ends []uint64, carry uint64) uint64 // nil: there is no fast one
 	spread       func(dst, masks, bits []uint64)                                      // nil with fold
@@ -59,7 +60,7 @@ type kernels struct {
 
 var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable,
 	gatherFloatsPortable, gatherHalvesPortable, gatherPortable, gatherBitsPortable, signsAbovePortable, signsMarkedPortable, quantizePortable, largestPortable,
-	halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}, planesPortable, nil, nil,
+	halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}, addRowsPortable, planesPortable, nil, nil,
 	commonPortable, commonPlacesPortable, nil}
 
 // current is what runs; tier is its name. They are set before main and never

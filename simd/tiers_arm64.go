@@ -28,7 +28,7 @@ func tiers() map[Tier]kernels {
 	return map[Tier]kernels{
 		Portable: portable,
 		NEON: {dotNEON, l2NEON, dotInt8, hammingNEON,
-			gatherFloatsNEON, gatherHalvesPortable, gather, gatherBitsNEON, signsAbovePortable, signsMarkedPortable, quantizePortable, largestPortable, halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, prefetchLines, planesPortable, nil, nil,
+			gatherFloatsNEON, gatherHalvesPortable, gather, gatherBitsNEON, signsAbovePortable, signsMarkedPortable, quantizePortable, largestPortable, halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, prefetchLines, addRowsPortable, planesPortable, nil, nil,
 			commonPortable, commonPlacesPortable, nil},
 	}
 }

@@ -46,6 +46,7 @@ func main() {
 	common("commonVBMI2", false)
 	common("commonPlacesVBMI2", true)
 	prefetch()
+	addRows()
 	elements()
 	Generate()
 }
