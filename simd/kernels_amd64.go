@@ -102,7 +102,7 @@ func signsAboveVNNI(kept []uint32, scores []int32, planes []uint64, rows []uint6
 func signsAboveAVX2(kept []uint32, scores []int32, planes []uint64, rows []uint64, ids []uint32, words int, least int32) int
 
 // signsOfLines512 needs AVX-512 F, DQ and VPOPCNTDQ, BMI1, BMI2 and POPCNT, 4 planes, a least above the lowest number,
-// rows of 2 words for all marks, at lines room for 32 more than a quarter of them, and at kept and scores room for all that are set.
+// rows of 2 words for all marks, at lines room for 32 more than a quarter of them, and at kept and scores room for 15 more than are set.
 //
 //go:noescape
 func signsOfLines512(kept []uint32, scores []int32, planes []uint64, rows []uint64, marks []uint64, lines []uint32, least int32) int

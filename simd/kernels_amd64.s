@@ -1505,9 +1505,63 @@ DATA lineFirsts<>+56(SB)/4, $0x00000038
 DATA lineFirsts<>+60(SB)/4, $0x0000003c
 GLOBL lineFirsts<>(SB), RODATA|NOPTR, $64
 
+DATA scoresByLine<>+0(SB)/4, $0x00000000
+DATA scoresByLine<>+4(SB)/4, $0x00000004
+DATA scoresByLine<>+8(SB)/4, $0x00000008
+DATA scoresByLine<>+12(SB)/4, $0x0000000c
+DATA scoresByLine<>+16(SB)/4, $0x00000001
+DATA scoresByLine<>+20(SB)/4, $0x00000005
+DATA scoresByLine<>+24(SB)/4, $0x00000009
+DATA scoresByLine<>+28(SB)/4, $0x0000000d
+DATA scoresByLine<>+32(SB)/4, $0x00000002
+DATA scoresByLine<>+36(SB)/4, $0x00000006
+DATA scoresByLine<>+40(SB)/4, $0x0000000a
+DATA scoresByLine<>+44(SB)/4, $0x0000000e
+DATA scoresByLine<>+48(SB)/4, $0x00000003
+DATA scoresByLine<>+52(SB)/4, $0x00000007
+DATA scoresByLine<>+56(SB)/4, $0x0000000b
+DATA scoresByLine<>+60(SB)/4, $0x0000000f
+GLOBL scoresByLine<>(SB), RODATA|NOPTR, $64
+
+DATA linesOfScores<>+0(SB)/4, $0x00000000
+DATA linesOfScores<>+4(SB)/4, $0x00000000
+DATA linesOfScores<>+8(SB)/4, $0x00000000
+DATA linesOfScores<>+12(SB)/4, $0x00000000
+DATA linesOfScores<>+16(SB)/4, $0x00000001
+DATA linesOfScores<>+20(SB)/4, $0x00000001
+DATA linesOfScores<>+24(SB)/4, $0x00000001
+DATA linesOfScores<>+28(SB)/4, $0x00000001
+DATA linesOfScores<>+32(SB)/4, $0x00000002
+DATA linesOfScores<>+36(SB)/4, $0x00000002
+DATA linesOfScores<>+40(SB)/4, $0x00000002
+DATA linesOfScores<>+44(SB)/4, $0x00000002
+DATA linesOfScores<>+48(SB)/4, $0x00000003
+DATA linesOfScores<>+52(SB)/4, $0x00000003
+DATA linesOfScores<>+56(SB)/4, $0x00000003
+DATA linesOfScores<>+60(SB)/4, $0x00000003
+GLOBL linesOfScores<>(SB), RODATA|NOPTR, $64
+
+DATA rowsOfScores<>+0(SB)/4, $0x00000000
+DATA rowsOfScores<>+4(SB)/4, $0x00000001
+DATA rowsOfScores<>+8(SB)/4, $0x00000002
+DATA rowsOfScores<>+12(SB)/4, $0x00000003
+DATA rowsOfScores<>+16(SB)/4, $0x00000000
+DATA rowsOfScores<>+20(SB)/4, $0x00000001
+DATA rowsOfScores<>+24(SB)/4, $0x00000002
+DATA rowsOfScores<>+28(SB)/4, $0x00000003
+DATA rowsOfScores<>+32(SB)/4, $0x00000000
+DATA rowsOfScores<>+36(SB)/4, $0x00000001
+DATA rowsOfScores<>+40(SB)/4, $0x00000002
+DATA rowsOfScores<>+44(SB)/4, $0x00000003
+DATA rowsOfScores<>+48(SB)/4, $0x00000000
+DATA rowsOfScores<>+52(SB)/4, $0x00000001
+DATA rowsOfScores<>+56(SB)/4, $0x00000002
+DATA rowsOfScores<>+60(SB)/4, $0x00000003
+GLOBL rowsOfScores<>(SB), RODATA|NOPTR, $64
+
 // func signsOfLines512(kept []uint32, scores []int32, planes []uint64, rows []uint64, marks []uint64, lines []uint32, least int32) int
-// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VPOPCNTDQ, BMI, BMI2, MMX+, POPCNT
-TEXT ·signsOfLines512(SB), NOSPLIT, $64-160
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VPOPCNTDQ, BMI2, CMOV, MMX+, POPCNT
+TEXT ·signsOfLines512(SB), NOSPLIT, $0-160
 	MOVQ         lines_base+120(FP), AX
 	MOVQ         marks_base+96(FP), CX
 	MOVQ         marks_len+104(FP), DX
@@ -1544,64 +1598,125 @@ listed:
 	VMOVDQU32       Z2, 64(BX)
 	MOVQ            marks_base+96(FP), CX
 	MOVQ            rows_base+72(FP), DX
-	MOVQ            planes_base+48(FP), DI
-	MOVQ            kept_base+0(FP), R8
-	MOVQ            scores_base+24(FP), R9
-	VBROADCASTI64X2 (DI), Z0
-	VBROADCASTI64X2 16(DI), Z1
-	MOVL            least+144(FP), DI
-	NEGL            DI
-	VPBROADCASTD    DI, Z2
-	XORQ            DI, DI
+	MOVQ            planes_base+48(FP), SI
+	MOVQ            kept_base+0(FP), DI
+	MOVQ            scores_base+24(FP), R8
+	VBROADCASTI64X2 (SI), Z0
+	VBROADCASTI64X2 16(SI), Z1
+	MOVL            least+144(FP), SI
+	NEGL            SI
+	VPBROADCASTD    SI, Z2
+	VMOVDQU32       scoresByLine<>+0(SB), Z5
+	VMOVDQU32       linesOfScores<>+0(SB), Z6
+	VMOVDQU32       rowsOfScores<>+0(SB), Z7
+	VPXOR           Y3, Y3, Y3
+	XORQ            SI, SI
+	MOVQ            $0x00000010, R9
 
-line:
-	CMPQ       AX, BX
-	JGE        done
-	MOVL       (AX), R10
-	MOVL       96(AX), R11
-	SHLQ       $0x04, R11
-	PREFETCHT0 (DX)(R11*1)
-	MOVQ       R10, R11
-	SHRQ       $0x06, R11
-	SHRXQ      R10, (CX)(R11*8), R11
-	PDEPQ      SI, R11, R11
-	KMOVW      R11, K1
-	MOVQ       R10, R11
-	SHLQ       $0x04, R11
-	VMOVDQU64  (DX)(R11*1), Z3
-	VPXORQ     Z0, Z3, Z4
-	VPXORQ     Z1, Z3, Z3
-	VPOPCNTQ   Z4, Z4
-	VPOPCNTQ   Z3, Z3
-	VPADDD     Z4, Z4, Z4
-	VPADDD     Z3, Z4, Z4
-	VPSHUFD    $0x4e, Z4, Z3
-	VPADDD     Z3, Z4, Z4
-	ADDQ       $0x04, AX
-	VPCMPGTD   Z4, Z2, K1, K1
-	KORTESTW   K1, K1
-	JZ         line
-	KMOVW      K1, R11
-	VMOVDQU32  Z4, (SP)
-
-hit:
-	TZCNTQ R11, R12
-	BLSRQ  R11, R11
-	LEAQ   (SP), R13
-	MOVL   (R13)(R12*4), R13
-	NEGL   R13
-	SHRQ   $0x02, R12
-	ADDQ   R10, R12
-	MOVL   R12, (R8)(DI*4)
-	MOVL   R13, (R9)(DI*4)
-	INCQ   DI
-	TESTQ  R11, R11
-	JNZ    hit
-	JMP    line
+lines:
+	MOVQ          BX, R10
+	SUBQ          AX, R10
+	JLE           done
+	CMPQ          R10, R9
+	CMOVQGT       R9, R10
+	MOVL          (AX), R12
+	MOVL          96(AX), R11
+	SHLQ          $0x04, R11
+	PREFETCHT0    (DX)(R11*1)
+	MOVQ          R12, R11
+	SHRQ          $0x06, R11
+	SHRXQ         R12, (CX)(R11*8), R11
+	ANDL          $0x0f, R11
+	SHLQ          $0x04, R12
+	VMOVDQU64     (DX)(R12*1), Z8
+	VPXORQ        Z0, Z8, Z9
+	VPXORQ        Z1, Z8, Z8
+	VPOPCNTQ      Z9, Z9
+	VPOPCNTQ      Z8, Z8
+	VPADDD        Z9, Z9, Z9
+	VPADDD        Z8, Z9, Z9
+	MOVL          4(AX), R12
+	MOVL          100(AX), R13
+	SHLQ          $0x04, R13
+	PREFETCHT0    (DX)(R13*1)
+	MOVQ          R12, R13
+	SHRQ          $0x06, R13
+	SHRXQ         R12, (CX)(R13*8), R13
+	ANDL          $0x0f, R13
+	SHLL          $0x04, R13
+	ORL           R13, R11
+	SHLQ          $0x04, R12
+	VMOVDQU64     (DX)(R12*1), Z8
+	VPXORQ        Z0, Z8, Z10
+	VPXORQ        Z1, Z8, Z8
+	VPOPCNTQ      Z10, Z10
+	VPOPCNTQ      Z8, Z8
+	VPADDD        Z10, Z10, Z10
+	VPADDD        Z8, Z10, Z10
+	MOVL          8(AX), R12
+	MOVL          104(AX), R13
+	SHLQ          $0x04, R13
+	PREFETCHT0    (DX)(R13*1)
+	MOVQ          R12, R13
+	SHRQ          $0x06, R13
+	SHRXQ         R12, (CX)(R13*8), R13
+	ANDL          $0x0f, R13
+	SHLL          $0x08, R13
+	ORL           R13, R11
+	SHLQ          $0x04, R12
+	VMOVDQU64     (DX)(R12*1), Z8
+	VPXORQ        Z0, Z8, Z11
+	VPXORQ        Z1, Z8, Z8
+	VPOPCNTQ      Z11, Z11
+	VPOPCNTQ      Z8, Z8
+	VPADDD        Z11, Z11, Z11
+	VPADDD        Z8, Z11, Z11
+	MOVL          12(AX), R12
+	MOVL          108(AX), R13
+	SHLQ          $0x04, R13
+	PREFETCHT0    (DX)(R13*1)
+	MOVQ          R12, R13
+	SHRQ          $0x06, R13
+	SHRXQ         R12, (CX)(R13*8), R13
+	ANDL          $0x0f, R13
+	SHLL          $0x0c, R13
+	ORL           R13, R11
+	SHLQ          $0x04, R12
+	VMOVDQU64     (DX)(R12*1), Z8
+	VPXORQ        Z0, Z8, Z12
+	VPXORQ        Z1, Z8, Z8
+	VPOPCNTQ      Z12, Z12
+	VPOPCNTQ      Z8, Z8
+	VPADDD        Z12, Z12, Z12
+	VPADDD        Z8, Z12, Z12
+	VPSLLQ        $0x20, Z10, Z10
+	VPORQ         Z10, Z9, Z9
+	VPSLLQ        $0x20, Z12, Z12
+	VPORQ         Z12, Z11, Z11
+	VPUNPCKLQDQ   Z11, Z9, Z8
+	VPUNPCKHQDQ   Z11, Z9, Z9
+	VPADDD        Z9, Z8, Z8
+	VPERMD        Z8, Z5, Z8
+	VMOVDQU       (AX), X4
+	VPERMD        Z4, Z6, Z4
+	VPADDD        Z7, Z4, Z4
+	BZHIL         R10, R11, R11
+	KMOVW         R11, K1
+	VPCMPGTD      Z8, Z2, K1, K1
+	VPSUBD        Z8, Z3, Z8
+	VPCOMPRESSD.Z Z4, K1, Z4
+	VPCOMPRESSD.Z Z8, K1, Z8
+	VMOVDQU32     Z4, (DI)(SI*4)
+	VMOVDQU32     Z8, (R8)(SI*4)
+	KMOVW         K1, R11
+	POPCNTL       R11, R11
+	ADDQ          R11, SI
+	ADDQ          $0x10, AX
+	JMP           lines
 
 done:
 	VZEROUPPER
-	MOVQ DI, ret+152(FP)
+	MOVQ SI, ret+152(FP)
 	RET
 
 // func signsOfMarksPOPCNT(kept []uint32, scores []int32, planes []uint64, rows []uint64, marks []uint64, least int32) int

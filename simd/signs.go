@@ -43,10 +43,10 @@ func SignsAbove(kept []uint32, scores []int32, planes, rows []uint64, ids []uint
 // MarkedWords is the maximum number of words of marks for SignsMarked.
 const MarkedWords = 128
 
-// MarkedRoom is the memory that SignsMarked works in.
+// MarkedRoom is the memory that SignsMarked works in. It may write 15 more than it returns.
 type MarkedRoom struct {
-	Kept   [64 * MarkedWords]uint32
-	Scores [64 * MarkedWords]int32
+	Kept   [64*MarkedWords + 15]uint32
+	Scores [64*MarkedWords + 15]int32
 	lines  [16*MarkedWords + 32]uint32
 }
 

@@ -63,7 +63,7 @@ func TestSignsAreScoredExactly(t *testing.T) {
 // Rows that are marked are scored as those that are named.
 func TestMarkedSigns(t *testing.T) {
 	r := random(t)
-	room := new(MarkedRoom)
+	room := &guarded[MarkedRoom](t, 1)[0]
 	every := func(t *testing.T, k kernels) {
 		for range 30 {
 			words := r.IntN(MarkedWords + 1)
