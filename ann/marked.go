@@ -42,7 +42,7 @@ func (w *walker) mark(allowed *roaring.Bitmap, rows int) {
 	allowed.WriteDenseTo(w.marks)
 }
 
-// marked puts into w.ahead, unordered, those of the count rows in w.marks that are most similar to the query by their signs and
+// marked puts into w.ahead those of the count rows in w.marks that are most similar to the query by their signs and
 // coarse query components. These are look rows, and rows that tie with the last one, up to twice as many in all. Among tied rows,
 // lower ones come first. Candidates have their rows negated.
 func (w *walker) marked(s Signs, look, count int) {
@@ -125,7 +125,7 @@ func (w *walker) compare(s Signs, t *tally, words, marks []uint64) int {
 func (w *walker) within(s Signs, look, limit int) int {
 	t, whole := tally{limit: limit}, len(s.Words)/128
 	w.ahead = w.ahead[:0]
-	inOrder := true
+	w.ordered = true
 	for at, step := 0, 4; at < len(w.marks); {
 		end := min(at+step, whole)
 		switch {
@@ -145,11 +145,11 @@ func (w *walker) within(s Signs, look, limit int) int {
 		t.within += n
 		t.tighten(look)
 		if len(w.ahead) >= fullAt(look) {
-			w.ahead, inOrder = best(w.ahead, 2*look), false
+			w.ahead, w.ordered = best(w.ahead, 2*look), false
 		}
 		at, step = end, min(2*step, simd.MarkedWords)
 	}
-	if inOrder {
+	if w.ordered {
 		w.sortCounted(&t)
 		w.ahead = w.ahead[:min(t.within, 2*look)]
 	} else {

@@ -152,8 +152,12 @@ func (w *walker) judged(c Codes, q []int8, look, wanted int) (found []candidate,
 		c.judge(w.ahead, q)
 		return w.ahead, true
 	}
-	first := best(w.ahead, look)
-	half := best(first, look/2)
+	take := best
+	if w.ordered {
+		take = func(all []candidate, n int) []candidate { return all[:min(n, len(all))] }
+	}
+	first := take(w.ahead, look)
+	half := take(first, look/2)
 	c.judge(half, q)
 	c.judge(first[len(half):], q)
 	top := 2 * wanted
@@ -212,7 +216,7 @@ func (w *walker) signs(s Signs, keep int, next func(ids []uint32) int) {
 	var ids, above [256]uint32
 	var scores [256]int32
 	least, full := int32(math.MinInt32), 2*keep+len(ids)
-	w.ahead = w.ahead[:0]
+	w.ahead, w.ordered = w.ahead[:0], false
 	for n := next(ids[:]); n > 0; n = next(ids[:]) {
 		n = simd.SignsAbove(above[:], scores[:], w.planes, s.Words, ids[:n], s.Stride, least)
 		for i, row := range above[:n] {

@@ -219,6 +219,43 @@ func coarseAmong(s Signs, look int, allowed *roaring.Bitmap) []Neighbour {
 	return all[:min(look, most)]
 }
 
+// What a scan by cache lines leaves in order is in the order of scores, and of equal ones of rows. So the best rows are the first ones.
+func TestMarkedRowsAreInOrder(t *testing.T) {
+	r := seeded(t)
+	const rows = 40_000
+	s := Signs{Stride: 2, Dimensions: 128, Query: make([]int8, 128), Words: make([]uint64, 2*rows)}
+	ordered, unordered := 0, 0
+	for range 40 {
+		same := r.IntN(2) == 0 // all rows are equally similar
+		for i := range s.Words {
+			if s.Words[i] = r.Uint64(); same {
+				s.Words[i] = 0
+			}
+		}
+		for i := range s.Query {
+			s.Query[i] = int8(r.IntN(255) - 127)
+		}
+		allowed, look := roaring.New(), 1+r.IntN(300)
+		allowed.AddRange(uint64(r.IntN(rows/2)), uint64(rows-r.IntN(rows/4)))
+		var w walker
+		w.mark(allowed, rows)
+		w.marked(s, look, int(allowed.GetCardinality()))
+		if !w.ordered {
+			unordered++
+			continue
+		}
+		ordered++
+		for n := range len(w.ahead) {
+			if some := slices.Clone(w.ahead); n > 0 && slices.Min(best(some, n)) != w.ahead[n-1] {
+				t.Fatalf("the best %d of %d candidates are not the first ones", n, len(w.ahead))
+			}
+		}
+	}
+	if ordered == 0 || unordered == 0 {
+		t.Fatalf("%d scans left rows in order, %d did not", ordered, unordered)
+	}
+}
+
 // Of very many rows that are equally similar, some are compared by codes. The rows that a sample is taken of are more similar than all
 // others, so that it misleads, and all rows are compared again.
 func TestManyEqualSigns(t *testing.T) {

@@ -30,6 +30,7 @@ type walker struct {
 	met     simd.RowSet // by this walk
 	pool    []candidate // best first, at most ef
 	ahead   []candidate // for a restricted walk: a heap of rows to expand; for a scan of signs: the best rows
+	ordered bool        // a scan of signs left the best rows in order, best first
 	links   []uint32    // of the row that was expanded last; may be mapped memory of a graph
 	several []uint32    // rows found by lines of signs
 	fresh   []uint32
