@@ -423,8 +423,7 @@ const (
 const kanaVowels = "aaiiuueeooaaiiuueeooaaiiuueeooaaiiuuueeooaiueoaaaiiiuuueeeoooaiueoaauuooaiueoaaieo-uae"
 
 // hiragana returns the hiragana for a katakana; a prolonged sound mark becomes the vowel of the
-// kana before it. Small ka and ke, which names of
-// places have, become ordinary ones. The middle dot and all else stay.
+// kana before it. Small ka and ke, which names of places have, become ordinary ones. The middle dot and all else stay.
 func hiragana(r, previous rune) rune {
 	switch {
 	case 'ァ' <= r && r <= 'ヴ':
