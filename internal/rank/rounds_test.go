@@ -33,7 +33,6 @@ func TestRoundsBeginWherePositionsAreRead(t *testing.T) {
 	}
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"],"searchableAttributes":["title","text"],
 		"rankingRules":["words","typo","proximity","attributeRank","wordPosition","exactness"]}`), parts, nil)
-	columns := GroupColumns(columnsOf(ix, "kind"))
 	ran, alone := taken{}, 0 // alone: searches without rounds
 	for n := range 40 {
 		listRows, groupRows = 4+rng.IntN(40), 10+rng.IntN(90)
@@ -55,20 +54,7 @@ func TestRoundsBeginWherePositionsAreRead(t *testing.T) {
 		if rounds == 0 {
 			alone++
 		}
-		r.Grouping, r.Limit = nil, 2000
-		missing := map[GroupKey]int{}
-		var want []Hit
-		for _, h := range mustSearch(t, ix, r).Hits {
-			key := columns.AppendKeys(nil, h.Segment, h.Row)[0]
-			left, met := missing[key]
-			if !met && len(missing) < asked.New {
-				left = asked.Hits
-			}
-			if left > 0 {
-				want = append(want, h)
-				missing[key] = left - 1
-			}
-		}
+		want := hitsOfGroups(t, ix, r)
 		if !slices.EqualFunc(got.Hits, want, func(a, b Hit) bool { return a.ID == b.ID }) {
 			t.Errorf("seed %d, search %d, %+v:\nhits %s, want %s", seed, n, *asked, found(got), found(&Result{Hits: want}))
 		}
@@ -107,7 +93,6 @@ func TestRoundsCountWhatIsLeftOut(t *testing.T) {
 	}
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"],"sortableAttributes":["price"],
 		"rankingRules":["words","typo","proximity","attributeRank","wordPosition","sort","exactness"]}`), parts, nil)
-	columns := GroupColumns(columnsOf(ix, "kind"))
 	ran := taken{}
 	for n := range 40 {
 		listRows, roundHits, groupRows = 4+rng.IntN(40), 4+rng.IntN(30), 20+rng.IntN(50)
@@ -123,20 +108,7 @@ func TestRoundsCountWhatIsLeftOut(t *testing.T) {
 		}
 		got := mustSearch(t, ix, r) // before the search for all hits, as its cached results would let this one take other paths
 		ran.add(r.Plan)
-		r.Grouping, r.Limit = nil, 2000
-		missing := map[GroupKey]int{}
-		var want []Hit
-		for _, h := range mustSearch(t, ix, r).Hits {
-			key := columns.AppendKeys(nil, h.Segment, h.Row)[0]
-			left, met := missing[key]
-			if !met && len(missing) < asked.New {
-				left = asked.Hits
-			}
-			if left > 0 {
-				want = append(want, h)
-				missing[key] = left - 1
-			}
-		}
+		want := hitsOfGroups(t, ix, r)
 		if !slices.EqualFunc(got.Hits, want, func(a, b Hit) bool { return a.ID == b.ID && a.Score == b.Score }) {
 			t.Errorf("%s:\nhits %s, want %s", what, found(got), found(&Result{Hits: want}))
 		}
@@ -167,4 +139,25 @@ func TestRoundsCountHopelessParts(t *testing.T) {
 		t.Errorf("hits %s, want %s", got, want)
 	}
 	ran.wants(t, groupRounds, scanInOrder, walkValues)
+}
+
+// hitsOfGroups returns the hits of groups that a reader of all hits keeps, for a grouping by one field that every document has once.
+func hitsOfGroups(t *testing.T, ix *Index, r Request) (kept []Hit) {
+	t.Helper()
+	asked := r.Grouping
+	columns := GroupColumns(columnsOf(ix, asked.Field))
+	r.Grouping, r.Limit = nil, 2000
+	missing := map[GroupKey]int{}
+	for _, h := range mustSearch(t, ix, r).Hits {
+		key := columns.AppendKeys(nil, h.Segment, h.Row)[0]
+		left, met := missing[key]
+		if !met && len(missing) < asked.New {
+			left = asked.Hits
+		}
+		if left > 0 {
+			kept = append(kept, h)
+			missing[key] = left - 1
+		}
+	}
+	return kept
 }
