@@ -50,6 +50,48 @@ func TestPartsAreWholeTexts(t *testing.T) {
 	}
 }
 
+// TestTokensTileTexts cuts texts of characters that join others, or are dropped, between words of several scripts. Tokens tile them, and
+// an inner word begins before the token in which it ends.
+func TestTokensTileTexts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	parts := []string{"大学生", "飞机场", "电影院", "二十二时", "中国人民大学", "學", "場", "豈", "\U0002f800", "か", "ー", "ヶ", "가", "ᄒ", "ᅡ", "ไเเ", "\u0e4dา", "८", "ज\u093c",
+		"ൺ", "ʼ", "a", "1", " ", "-", "\xff", "\x01", "\u00ad", "\u0301", "\u200d", "\u202e", "\u2060", "\u302a", "\u3099", "\ufe00", "\U000e0100"}
+	analyzers := []*Analyzer{New(Config{}), New(Config{StopWords: []string{"学生", "机场"}}), New(Config{Dictionary: []string{"大学生a", "学"}}),
+		New(Config{Separators: []string{"学"}}), New(Config{NonSeparators: []string{"-"}})}
+	locales := []Locales{nil, {"cmn"}, {"jpn"}, {"deu"}, {"tha"}, {"kor"}, {"cmn", "jpn"}, {"hin"}}
+	inner := 0
+	for range 20_000 {
+		var b strings.Builder
+		for range 1 + r.IntN(12) {
+			if b.WriteString(parts[r.IntN(len(parts))]); r.IntN(20) == 0 {
+				b.WriteRune(r.Int32N(0x30000))
+			}
+		}
+		s, l, end := b.String(), locales[r.IntN(len(locales))], 0
+		for _, token := range analyzers[r.IntN(len(analyzers))].Tokens(nil, s, l, false) {
+			if token.Start != end || token.End < token.Start {
+				t.Fatalf("%+q in %v: a token from %d to %d, after one that ends at %d", s, l, token.Start, token.End, end)
+			}
+			end = token.End
+			if token.Inner.Form == "" {
+				continue
+			}
+			inner++
+			if token.Inner.Start >= token.Start || token.Inner.End <= token.Start || token.Inner.End > token.End {
+				t.Fatalf("%+q in %v: an inner word from %d to %d, in a token from %d to %d", s, l, token.Inner.Start, token.Inner.End, token.Start, token.End)
+			}
+		}
+		if end != len(s) {
+			t.Fatalf("%+q in %v: tokens end at %d of %d", s, l, end, len(s))
+		}
+	}
+	if inner < 1000 {
+		t.Errorf("only %d inner words", inner)
+	}
+}
+
 // TestPassStopsAtWhatIsWanted compares the words that are found when others are passed over with those among all tokens of a text.
 func TestPassStopsAtWhatIsWanted(t *testing.T) {
 	seed := rand.Uint64()

@@ -173,9 +173,16 @@ func segmentPart(cut segmenter, s []byte, start, end int, g group, yield func(pi
 		}
 		return edges[i].original
 	}
+	begin := start // of the last word
 	return cut(composed, 0, len(composed), g, func(p piece) bool {
 		p.start, p.end = original(p.start), original(p.end)
-		return p.start == p.end || yield(p)
+		switch {
+		case p.start == p.end, p.inner && p.start >= begin: // it ends within a letter
+			return true
+		case !p.inner:
+			begin = p.start
+		}
+		return yield(p)
 	})
 }
 
