@@ -263,7 +263,8 @@ func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, 
 		return nil, context.Canceled
 	}
 	r := requestOf(x.outer)
-	if x.begun && r.gone() { // before the first call, a client that has only finished sending looks the same
+	// A client that closes its sending side and waits for the answer looks gone, too. So the first call runs in any case.
+	if x.begun && r.gone() {
 		r.context().cancel()
 	}
 	x.begun = true

@@ -17,7 +17,7 @@ type match struct {
 	start, end            int  // bytes
 	firstTerm, lastTerm   int  // words of the query
 	list                  int  // of words; -1 for a phrase
-	inner                 bool // it begins in the middle of its first word, which counts as one with the next
+	inner                 bool // it begins inside its first word; this word and the next one count as one
 }
 
 // highlighter finds the matches of a query. It is for one request and one goroutine.
@@ -122,7 +122,7 @@ func (m *highlighter) add(form string) {
 // empty reports whether nothing can match.
 func (m *highlighter) empty() bool { return len(m.phrases) == 0 && len(m.words) == 0 }
 
-// isWord reports whether a token has a position. What has dropped characters only has none, as in concordances.
+// isWord reports whether a token has a position. One of dropped characters alone has none, as in concordances.
 func isWord(t *text.Token) bool {
 	return (t.Kind == text.Word || t.Kind == text.StopWord) && t.Form != ""
 }

@@ -142,7 +142,7 @@ func (r *textScan) next(before int) (m match, ok bool) {
 	return m, true
 }
 
-// take goes past a match.
+// take records a match, and continues after it.
 func (r *textScan) take(m *match) { r.at, r.taken, r.takenWord = m.lastWord+1, m.end, m.lastWord }
 
 // ofWord finds the match that begins with the next word, the token at.

@@ -157,7 +157,7 @@ func (run *chineseRun) recut(s []byte, i, j int, g group, yield func(piece) bool
 	return true
 }
 
-// inner returns an inner word, or none if it is a stop word. The segmenter has passed the token in which it ends before.
+// inner returns the inner word of a piece, or none if it is a stop word. The piece in which it ends came just before.
 func (a *Analyzer) inner(sc *scratch, raw []byte, p piece) Inner {
 	if a.IsStopWord(raw) {
 		return Inner{}
