@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,9 @@ import (
 	"time"
 
 	"svc/internal/auth"
+	"svc/internal/chat"
+	"svc/internal/logs"
+	"svc/internal/logs/logstest"
 )
 
 // model is a provider whose model does what it is told: after "search INDEX for WORDS where FILTER" it searches, and after a search it says
@@ -414,5 +418,25 @@ func TestChatSeriesAreBounded(t *testing.T) {
 	}
 	if got := c.label("w", "m3"); got != "m3" {
 		t.Error(got)
+	}
+}
+
+// TestSearchesOfClientsThatLeft cancels a conversation during a search: the log has no error for that.
+func TestSearchesOfClientsThatLeft(t *testing.T) {
+	var log logstest.Buffer
+	c, _ := newInstance(t, Options{})
+	c.wait(c.json("POST", "/indexes/toys/documents", `[{"id": 1, "name": "doll"}]`))
+	c.server.log = logs.New(&log, logs.AtLeast(slog.LevelDebug), logs.JSON).Logger()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	searcher := &chatSearcher{s: c.server, workspace: "w"}
+	if _, err := searcher.Search(ctx, chat.Query{Index: "toys", Q: "doll"}); err != nil {
+		t.Fatal(err)
+	}
+	cancel(errLeft)
+	if _, err := searcher.Search(ctx, chat.Query{Index: "toys", Q: "doll"}); !errors.Is(err, errLeft) {
+		t.Errorf("the search of a client that has left: %v", err)
+	}
+	if strings.Contains(log.String(), `"ERROR"`) {
+		t.Errorf("the log has an error:\n%s", log.String())
 	}
 }

@@ -35,7 +35,8 @@ func newDictionary(b []byte) *dictionary {
 	return &dictionary{Dict: d, content: content, repeat: len(content) - int(repeat)}
 }
 
-// Decode is s2.Dict.Decode for a dst of at least the decoded length.
+// Decode is s2.Dict.Decode for a dst of at least the decoded length. It is fastest if dst has simd.DecodedRoom bytes of spare capacity,
+// which it may overwrite, and src simd.ElementRoom, which it may read.
 func (d *dictionary) Decode(dst, src []byte) ([]byte, error) {
 	n, at := binary.Uvarint(src)
 	if at <= 0 || n > uint64(len(dst)) {
@@ -80,10 +81,13 @@ func (d *dictionary) decode(c *dictionaryCursor, dst, src []byte, enough int) bo
 	o, s, offset := c.written, c.read, c.offset
 	for {
 		next, left := simd.DecodeElements(dst, src, d.content, simd.ElementCursor{Written: o, Read: s, Offset: offset}, min(enough, s2.MaxDictSrcOffset+1))
-		if o, s, offset = next.Written, next.Read, next.Offset; !left { // near an end, or without a kernel
+		if o, s, offset = next.Written, next.Read, next.Offset; !left { // near or behind an end, or without a kernel
 			o, s, offset = d.decodePlain(dst, src, o, s, offset, enough)
 		}
-		if s >= len(src) || o >= enough {
+		if o > len(dst) || s > len(src) {
+			return false
+		}
+		if s == len(src) || o >= enough {
 			break
 		}
 		op := src[s]

@@ -122,7 +122,8 @@ func (r *documentReader) dictionaries() ([]*dictionary, error) {
 // documentOffset returns an offset of the index.
 func documentOffset(b []byte) uint64 { return uint64(binary.LittleEndian.Uint32(b)) | uint64(b[4])<<32 }
 
-// stored returns the stored bytes of a row's document. If the document is in pieces, only its first byte is verified.
+// stored returns the stored bytes of a row's document. If the document is in pieces, only its first byte is verified. The spare capacity
+// of the bytes is in the page of their last one, and may be read, but is not verified.
 func (r *documentReader) stored(row uint32) ([]byte, error) {
 	if int64(row) >= int64(r.rows) {
 		return nil, fmt.Errorf("cannot read document: %s has no row %d", r.file, row)
@@ -135,7 +136,9 @@ func (r *documentReader) stored(row uint32) ([]byte, error) {
 	if from >= to || to > uint64(len(r.data)) {
 		return nil, r.damaged(tagDocIndex, "the document of row %d is not inside its section", row)
 	}
-	p := r.data[from:to:to]
+	p := r.data[from:to]
+	last := r.blocks.offset(p) + len(p) - 1
+	p = r.data[from:to:min(to+uint64(blockBytes-1-last%blockBytes), uint64(len(r.data)))]
 	if err := r.blocks.verify(p[:1]); err != nil {
 		return nil, err
 	}
@@ -192,7 +195,7 @@ func (r *documentReader) appendStored(dst, p []byte, row uint32, wanted Wanted, 
 		return dst, true, nil
 	}
 	if cap(dst)-at < n {
-		dst = append(make([]byte, 0, max(at+n, 2*cap(dst))), dst...)
+		dst = append(make([]byte, 0, max(at+n+simd.DecodedRoom, 2*cap(dst))), dst...)
 	}
 	out := dst[at : at : at+n]
 	switch p[0] & methodMask {
@@ -213,7 +216,7 @@ func (r *documentReader) appendStored(dst, p []byte, row uint32, wanted Wanted, 
 		if dict > len(dicts) {
 			return dst, false, r.damaged(tagDocs, "row %d uses dictionary %d of %d", row, dict, len(dicts))
 		}
-		if out, err = dicts[dict-1].decodeWanted(out[:n], p[1:], wanted); err == nil && len(out) < n {
+		if out, err = dicts[dict-1].decodeWanted(dst[at:at+n], p[1:], wanted); err == nil && len(out) < n {
 			return dst[:at+len(out)], false, nil
 		}
 	}

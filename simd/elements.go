@@ -6,8 +6,11 @@ type ElementCursor struct {
 	Offset        int // of the last copy
 }
 
-// ElementRoom is the number of bytes that are copied at once, and that may be read after a dictionary.
+// ElementRoom is the number of bytes that are copied at once, and that may be read after a dictionary and after a block.
 const ElementRoom = 32
+
+// DecodedRoom is the number of bytes that may be overwritten after a decoded block.
+const DecodedRoom = mostElement
 
 // mostElement is the length of the longest elements that the kernel decodes.
 const mostElement = 2 * ElementRoom
@@ -34,16 +37,28 @@ var elementTable = func() (table [3][256]uint32) {
 }()
 
 // DecodeElements continues to decode a block of S2, without its length, until at least enough bytes are written. Copies may begin in the
-// dictionary, which must have ElementRoom bytes of spare capacity. Bytes of dst after the written ones may be overwritten.
+// dictionary, which must have ElementRoom bytes of spare capacity. Bytes of dst after the written ones may be overwritten, as may
+// DecodedRoom bytes of its spare capacity. Callers that grant this room, and ElementRoom bytes after src, have more elements decoded
+// here: otherwise those near the ends are left to them. With room, the last element of a damaged block may end after dst or src: then the
+// cursor is there.
 //
 // It leaves rare elements to the caller: then left is true, and the cursor is at one, which may be damaged. If left is false, fewer than
-// ElementRoom bytes of dst or src remain, enough bytes are written, or there is no kernel.
+// ElementRoom bytes of dst or src remain, with room none, or enough bytes are written, or there is no kernel.
 func DecodeElements(dst, src, dictionary []byte, c ElementCursor, enough int) (_ ElementCursor, left bool) {
 	if current.elements == nil {
 		return c, false
 	}
 	_ = dictionary[:len(dictionary)+ElementRoom]
-	lastWritten := min(len(dst)-ElementRoom, enough-1)
+	lastWritten, lastRead := len(dst)-ElementRoom, len(src)-ElementRoom-1
+	if cap(dst)-len(dst) >= DecodedRoom {
+		lastWritten = len(dst) - 1
+		dst = dst[:len(dst)+DecodedRoom]
+	}
+	if cap(src)-len(src) >= ElementRoom {
+		lastRead = len(src) - 1
+		src = src[:len(src)+ElementRoom]
+	}
+	lastWritten = min(lastWritten, enough-1)
 	c = current.elements(dst, src, dictionary, c, lastWritten)
-	return c, c.Written <= lastWritten && c.Read <= len(src)-ElementRoom-1
+	return c, c.Written <= lastWritten && c.Read <= lastRead
 }

@@ -241,6 +241,16 @@ func (g *gathering) add(p *callPiece) error {
 	return nil
 }
 
+// complete reports whether there are calls, all with their whole arguments. Some providers end an answer with calls without saying so.
+func (g *gathering) complete() bool {
+	for _, c := range g.calls {
+		if !json.Valid([]byte(c.arguments.String())) {
+			return false
+		}
+	}
+	return len(g.calls) > 0
+}
+
 // whole returns the calls.
 func (g *gathering) whole() []call {
 	calls := make([]call, len(g.calls))

@@ -171,7 +171,7 @@ func (c *conversation) round() (*spoken, error) {
 	for {
 		data, failed, err := events.next()
 		if err == io.EOF {
-			if finish == "" && len(asked.calls) == 0 {
+			if finish == "" && !asked.complete() {
 				return nil, transportFailure("The provider ended its answer before the model was done.").at(c.endpoint)
 			}
 			break

@@ -363,6 +363,7 @@ func TestOddCalls(t *testing.T) {
 		"finish stop":             {chunks("stop", fmt.Sprintf(piece, whole("0", `"a"`, "x")), `{}`) + done, "x"},
 		"no finish":               {chunks("", fmt.Sprintf(piece, whole("0", `"a"`, "x"))) + done, "x"},
 		"no done":                 {chunks("tool_calls", fmt.Sprintf(piece, whole("0", `"a"`, "x")), `{}`), "x"},
+		"no finish, no done":      {chunks("", fmt.Sprintf(piece, whole("0", `"a"`, "x"))), "x"},
 		"interleaved":             {chunks("tool_calls", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"_svcSearchInIndex","arguments":"{\"index_uid\":\"recipes\","}},{"index":1,"id":"b","function":{"name":"_svcSearchInIndex","arguments":"{\"index_uid\":\"recipes\","}}]}`, `{"tool_calls":[{"index":0,"function":{"arguments":"\"q\":\"x\"}"}},{"index":1,"function":{"arguments":"\"q\":\"y\"}"}}]}`) + done, "x y"},
 		"the name with each":      {chunks("tool_calls", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"_svcSearchInIndex","arguments":"{\"index_uid\":\"recipes\","}}]}`, `{"tool_calls":[{"index":0,"id":"a","function":{"name":"_svcSearchInIndex","arguments":"\"q\":\"x\"}"}}]}`) + done, "x"},
 		"the other name":          {chunks("tool_calls", strings.ReplaceAll(fmt.Sprintf(piece, whole("0", `"a"`, "x")), "_svc", "_meili")) + done, "x"},
@@ -414,9 +415,9 @@ func TestSearchesThatFail(t *testing.T) {
 		"refused for the data": {findSoup, nil, "title: soup", 0, true},
 		"unknown index":        {findSoup, apierr.New("index_not_found", "There is no index."), "The search failed: There is no index.", 1, false},
 		"not JSON":             {`{"index_uid":`, nil, "the arguments are not those of the tool", 0, false},
-		"not an object":        {`[1]`, nil, "the arguments are not those of the tool", 0, false},
+		"not an object":        {`[1]`, nil, "the arguments are not those of the tool: they must be an object with the strings", 0, false},
 		"no index":             {`{"q":"x"}`, nil, "the arguments are not those of the tool", 0, false},
-		"wrong type":           {`{"index_uid":"recipes","q":3}`, nil, "the arguments are not those of the tool", 0, false},
+		"wrong type":           {`{"index_uid":"recipes","q":3}`, nil, "the arguments are not those of the tool: they must be an object with the strings", 0, false},
 		"nothing":              {``, nil, "the arguments are not those of the tool", 0, false},
 	} {
 		p := newProvider(t, says(asks(tt.arguments, 1000), 1000), says(hello, 1000))

@@ -85,6 +85,7 @@ func TestProvidersThatFail(t *testing.T) {
 		"an error event":            {says(begun+"event: error\n"+`data: {"error":{"message":"overloaded","type":"server_error","param":"p"}}`+"\n\n", 50), "server_error null overloaded", "so "},
 		"an error event of others":  {says(begun+"event: error\n"+`data: {"detail":"overloaded"}`+"\n\n", 50), "json_deserialize_error internal The provider", "so "},
 		"an early end":              {says(begun, 50), "transport_error null The provider", "so "},
+		"an end within a call":      {says(chunks("", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"_svcSearchInIndex","arguments":"{\"index_uid\":"}}]}`), 50), "transport_error null The provider", ""},
 		"an end without a word":     {says("", 50), "transport_error null The provider", ""},
 		"a broken connection":       {breaks(""), "transport_error null The provider", ""},
 		"a broken stream":           {breaks(streamHead + "100\r\n" + begun[:40]), "transport_error null The provider", ""},

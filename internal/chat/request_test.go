@@ -1,6 +1,9 @@
 package chat
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestRequestsThatAreRefused(t *testing.T) {
 	for body, want := range map[string]string{
@@ -44,6 +47,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	} {
 		if _, err := ParseRequest([]byte(body)); string(code(err)) != want || want == "" && err != nil {
 			t.Errorf("%s: %v, want %s", body, err, want)
+		} else if err != nil && strings.Contains(err.Error(), "Go value") {
+			t.Errorf("%s: the message names a type of Go: %v", body, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package chat
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -67,7 +68,7 @@ func parseTools(tools []json.RawMessage) (declared, error) {
 			Function *declaredTool `json:"function"`
 		}
 		if err := json.Unmarshal(raw, &tool); err != nil {
-			return d, bad("`tools[%d]` is not a tool: %v.", i, err)
+			return d, bad("`tools[%d]` is not a tool. It must be an object with `type` and `function`, and the latter an object with `name`, such as `{\"type\": \"function\", \"function\": {\"name\": \"%s%s\"}}`.", i, prefixes[0], progressTool)
 		}
 		if tool.Type == "function" && (tool.Function == nil || tool.Function.Name == "") {
 			return d, bad("`tools[%d]` has no `function` with a `name`.", i)
@@ -180,7 +181,11 @@ func parseQuery(arguments string) (q Query, err error) {
 		Q      *string `json:"q"`
 		Filter *string `json:"filter"`
 	}
-	if err := json.Unmarshal([]byte(arguments), &p); err != nil {
+	err = json.Unmarshal([]byte(arguments), &p)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) { // its text names types of Go
+		return q, errors.New("the arguments are not those of the tool: they must be an object with the strings index_uid, q and filter")
+	}
+	if err != nil {
 		return q, fmt.Errorf("the arguments are not those of the tool: %w", err)
 	}
 	if p.Index == nil {
