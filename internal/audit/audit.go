@@ -1,5 +1,6 @@
 // Package audit writes the audit log: a line of JSON for each administrative change of an instance. Append syncs a line before it
 // returns, so every answered change is in the log. A full file is renamed to FILE.1, that to FILE.2 and so on; the oldest is removed.
+// A pipe or a terminal, such as /dev/stdout, is neither synced nor renamed.
 package audit
 
 import (
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,8 +51,15 @@ type Log struct {
 
 	mu   sync.Mutex
 	file vfs.File
+	kind fileKind
 	size int64
 	torn bool // the file may end with an incomplete line
+}
+
+// fileKind is what can be done with the current file.
+type fileKind struct {
+	syncs   bool // it is a regular file
+	renames bool // and has a name of its own, unlike a file that /dev/stdout leads to
 }
 
 // Open opens the file or creates it, readable for its owner only.
@@ -68,33 +77,38 @@ func (l *Log) open() error {
 	if err != nil {
 		return err
 	}
-	size, torn, err := l.end()
+	kind, size, torn, err := l.end()
 	if err == nil {
 		err = l.fs.SyncDir(path.Dir(l.name)) // the file may be new
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.file, l.size, l.torn = f, size, torn
+	l.file, l.kind, l.size, l.torn = f, kind, size, torn
 	return nil
 }
 
-// end returns the size of the current file, and whether its last line is incomplete after a crash.
-func (l *Log) end() (size int64, torn bool, err error) {
+// end returns the kind and the size of the current file, and whether its last line is incomplete after a crash.
+func (l *Log) end() (kind fileKind, size int64, torn bool, err error) {
 	f, err := l.fs.Open(l.name)
 	if err != nil {
-		return 0, false, err
+		return kind, 0, false, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || info.Size() == 0 {
-		return 0, false, err
+	if err != nil {
+		return kind, 0, false, err
+	}
+	kind.syncs = info.Mode().IsRegular()
+	kind.renames = kind.syncs && !strings.HasPrefix(l.name, "/dev/")
+	if !kind.syncs || info.Size() == 0 {
+		return kind, 0, false, nil
 	}
 	var last [1]byte
 	if _, err := f.ReadAt(last[:], info.Size()-1); err != nil {
-		return 0, false, err
+		return kind, 0, false, err
 	}
-	return info.Size(), last[0] != '\n', nil
+	return kind, info.Size(), last[0] != '\n', nil
 }
 
 // Append writes an entry and syncs it. After an error the entry may be missing; the next Append works again.
@@ -119,7 +133,7 @@ func (l *Log) append(line []byte) error {
 			return err
 		}
 	}
-	if l.size > 0 && l.size+int64(len(line)) > l.maxBytes {
+	if l.kind.renames && l.size > 0 && l.size+int64(len(line)) > l.maxBytes {
 		if err := l.rotate(); err != nil {
 			return err
 		}
@@ -132,7 +146,7 @@ func (l *Log) append(line []byte) error {
 	if n > 0 {
 		l.torn = n < len(line)
 	}
-	if err != nil {
+	if err != nil || !l.kind.syncs {
 		return err
 	}
 	return l.file.Sync()
