@@ -139,6 +139,7 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 		if err == nil {
 			if err = untaken(ctx); err == nil {
 				ctx.Response.Header.Del(fasthttp.HeaderConnection)
+				ctx.Response.Header.SetNoDefaultContentType(true) // the client has reset it; a 204 has none
 				return nil
 			}
 			f.client.CloseIdleConnections() // they go to that member

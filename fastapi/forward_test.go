@@ -3,11 +3,17 @@ package fastapi
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
 )
 
 // TestForwardsLongAnswers: an answer may take longer than forwardWait as long as its pieces come, and a request too.
@@ -48,4 +54,45 @@ func TestForwardsLongAnswers(t *testing.T) {
 			t.Errorf("a writer that reads nothing: %v", err)
 		}
 	})
+}
+
+// TestForwardedAnswersKeepTheirHeaders: an answer without a body has no content type, whoever forwards it.
+func TestForwardedAnswersKeepTheirHeaders(t *testing.T) {
+	writer := fasthttputil.NewInmemoryListener()
+	c := connect(t, Options{}, writer, writer.Dial)
+	c.json("PATCH", "/experimental-features", `{"chatCompletions": true}`)
+	near := fasthttputil.NewInmemoryListener()
+	f := NewForwarder(func(context.Context) (net.Conn, error) { return writer.Dial() })
+	var member fasthttp.Server
+	setUp(&member, func(ctx *fasthttp.RequestCtx) {
+		if err := f.Forward(ctx); err != nil {
+			t.Error(err)
+		}
+	}, nil, slog.New(slog.DiscardHandler))
+	done := make(chan error)
+	go func() { done <- member.Serve(near) }()
+	defer func() {
+		if err := errors.Join(near.Close(), <-done); err != nil {
+			t.Error(err)
+		}
+	}()
+	through := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return near.Dial() }, DisableCompression: true}}
+	defer through.CloseIdleConnections()
+	for _, r := range []struct{ method, path, body string }{
+		{"PATCH", "/chats/w/settings", "{}"}, {"DELETE", "/chats/w", ""}, {"DELETE", "/chats/w", ""}, {"GET", "/health", ""},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), r.method, "http://x"+r.path, strings.NewReader(r.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", contentJSON)
+		got, err := through.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Body.Close()
+		if kind := got.Header.Get("Content-Type"); (got.StatusCode == 204) != (kind == "") {
+			t.Errorf("%s %s: %d, content type %q", r.method, r.path, got.StatusCode, kind)
+		}
+	}
 }

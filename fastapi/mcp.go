@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/valyala/fasthttp"
 
@@ -62,8 +61,7 @@ func newToolbox(version string) *toolbox {
 // because a subscription would keep the request waiting.
 func (b *toolbox) gate(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		switch method {
-		case "tools/list":
+		if method == "tools/list" {
 			x := exchangeOf(ctx)
 			shown := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
 			for i := range b.list {
@@ -72,13 +70,11 @@ func (b *toolbox) gate(next mcp.MethodHandler) mcp.MethodHandler {
 				}
 			}
 			return shown, nil
-		case "initialize", "server/discover", "ping", "tools/call":
+		}
+		if slices.Contains(offeredMethods, method) || strings.HasPrefix(method, "notifications/") {
 			return next(ctx, method, req)
 		}
-		if strings.HasPrefix(method, "notifications/") {
-			return next(ctx, method, req)
-		}
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%s is not supported: this server offers only tools", shorten([]byte(method)))}
+		return nil, notOffered(method)
 	}
 }
 
@@ -102,6 +98,15 @@ func (s *Server) modelContext(ctx *fasthttp.RequestCtx) error {
 		if n > s.multiQueries {
 			return apierr.New("bad_request", "The batch has %d messages, but may have at most %d.", n, s.multiQueries)
 		}
+		for e := range body.elements() {
+			if _, err := readMessage(e); err != nil {
+				return err
+			}
+		}
+	} else if m, err := readMessage(body); err != nil {
+		return err
+	} else if m.answerUnknown(ctx) {
+		return nil
 	}
 	r := requestOf(ctx)
 	r.endBulk() // tools may want it
