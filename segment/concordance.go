@@ -31,6 +31,8 @@ import (
 // Places are counted from the start of the part. Several places are stored as gaps (the first one from −1), less 1, in Golomb–Rice
 // codes: the upper bits in unary, as ones and a zero, then the lower k bits, k = ⌊log₂(0.69 · words ⁄ count)⌋, or 0.
 //
+// A form that begins with the byte 1 is of inner words, each in the place of the word in which it ends.
+//
 // The section cdir has a u32 row, a u32 offset of the member in the document and a u64 end in conc for each part, ascending.
 const (
 	concordHeadBytes  = 32
@@ -43,10 +45,23 @@ const (
 	concordLast  = 1  // flag
 
 	maxPartWords = 1 << 22 // of a text without marks
+
+	innerMark = 1 // first byte of the forms of inner words; no word begins with it
 )
 
 // LongestConcordForm is how many bytes of a form a concordance keeps. Longer forms are not found in it.
 const LongestConcordForm = 250
+
+// InnerForm returns the form under which Find has the inner words with a form, or with prefix those that begin with it.
+func InnerForm(form string) string { return string(rune(innerMark)) + form }
+
+// CutInnerForm returns the form of inner words that Find passed, and reports false if the form is of words.
+func CutInnerForm[T ~string | ~[]byte](form T) (T, bool) {
+	if len(form) == 0 || form[0] != innerMark {
+		return form, false
+	}
+	return form[1:], true
+}
 
 // Place is a place in a text that has a concordance.
 type Place struct {
@@ -177,7 +192,7 @@ func (p *ConcordancePart) open(docs *documentReader, data []byte) error {
 	p.last = flags&concordLast != 0
 	blocks := (p.count + concordBlock - 1) / concordBlock * blockEntryBytes
 	rest := data[concordHeadBytes:]
-	if marks < 1 || marks*markEntryBytes+blocks+forms+listPadding > len(rest) || p.count > p.Words || (p.count == 0) != (p.Words == 0) {
+	if marks < 1 || marks*markEntryBytes+blocks+forms+listPadding > len(rest) || p.count > 2*p.Words || (p.count == 0) != (p.Words == 0) {
 		return p.damaged("%d words, %d forms and %d marks in a part of %d bytes", p.Words, p.count, marks, len(data))
 	}
 	p.marks, rest = rest[:marks*markEntryBytes], rest[marks*markEntryBytes:]
@@ -398,9 +413,9 @@ func (l *Places) Next() (int, bool) {
 // Sound reports whether all places could be read so far.
 func (l *Places) Sound() bool { return l.left >= 0 }
 
-// verify checks all of a part: that its words are in one form each.
+// verify checks all of a part: that its words are in one form each, and in one of inner words at most.
 func (p *ConcordancePart) verify() error {
-	seen := make([]uint64, (p.Words+63)/64)
+	words, inner := make([]uint64, (p.Words+63)/64), make([]uint64, (p.Words+63)/64)
 	s := p.scan(0)
 	var before []byte
 	cutBefore, forms, total := false, 0, 0
@@ -411,6 +426,11 @@ func (p *ConcordancePart) verify() error {
 		before, cutBefore = append(before[:0], s.form...), s.cut
 		forms++
 		l := s.places()
+		seen := words
+		_, isInner := CutInnerForm(s.form)
+		if isInner {
+			seen = inner
+		}
 		for {
 			n, ok := l.Next()
 			if !ok {
@@ -420,7 +440,9 @@ func (p *ConcordancePart) verify() error {
 				return p.damaged("word %d has two forms", n)
 			}
 			seen[n/64] |= 1 << (n % 64)
-			total++
+			if !isInner {
+				total++
+			}
 		}
 		if !l.Sound() {
 			return p.damaged("the places of form %d are not sound", forms-1)

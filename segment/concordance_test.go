@@ -14,8 +14,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// concord gives the builder the concordance of a text of the open document, whose words end with a space each. However short it is,
-// there is one.
+// concord gives the builder the concordance of a text of the open document, whose words end with a space each. Where one ends in a
+// slash, the word is before the first slash, and an inner word ends in it. However short the text is, there is a concordance.
 func concord(b *Builder, key, text string) {
 	if text == "" {
 		return
@@ -29,7 +29,10 @@ func concord(b *Builder, key, text string) {
 	for word := range strings.SplitAfterSeq(text, " ") {
 		at += len(word)
 		if word != "" {
-			c.Word([]byte(strings.TrimSuffix(word, " ")))
+			form, inner, ok := cutInner(strings.TrimSuffix(word, " "))
+			if c.Word([]byte(form)); ok {
+				c.Inner([]byte(inner))
+			}
 		}
 		if at < len(text) {
 			c.Mark(at, uint16(at%7))
@@ -38,18 +41,34 @@ func concord(b *Builder, key, text string) {
 	c.End(len(text))
 }
 
+// cutInner returns the form of a word of a text, and the inner word that ends in it.
+func cutInner(word string) (form, inner string, ok bool) {
+	if !strings.HasSuffix(word, "/") {
+		return word, "", false
+	}
+	form, inner, ok = strings.Cut(strings.TrimSuffix(word, "/"), "/")
+	return form, inner, ok
+}
+
 // randomText returns a text of words, a space behind each. Some are as long as a form may be, or longer.
 func randomText(rng *rand.Rand, words int) string {
 	var b strings.Builder
 	for range words {
-		switch rng.IntN(40) {
+		switch kind := rng.IntN(40); kind {
 		case 0:
 		case 1:
 			b.WriteString(strings.Repeat("long", 60) + strings.Repeat("x", 8+rng.IntN(9)))
 		case 2:
-			b.WriteString([]string{"a\nb", "\"", "\U0001f600", "\x01"}[rng.IntN(4)])
+			b.WriteString([]string{"a\nb", "\"", "\U0001f600", "\x02"}[rng.IntN(4)])
 		default:
-			fmt.Fprint(&b, string([]rune(randomWord(rng))[:1]), rng.IntN(20))
+			word := fmt.Sprint(string([]rune(randomWord(rng))[:1]), rng.IntN(20))
+			b.WriteString(word)
+			switch kind {
+			case 3:
+				b.WriteString("/" + word[len(word)-1:] + word + "/")
+			case 4:
+				b.WriteString("/" + strings.Repeat("long", 65) + "/")
+			}
 		}
 		b.WriteByte(' ')
 	}
@@ -78,8 +97,11 @@ func wordsOf(text string) string {
 	var b strings.Builder
 	for word := range strings.SplitAfterSeq(text, " ") {
 		if strings.HasSuffix(word, " ") {
-			word = strings.TrimSuffix(word, " ")
+			word, inner, ok := cutInner(strings.TrimSuffix(word, " "))
 			fmt.Fprintf(&b, "%s %v,", word[:min(len(word), LongestConcordForm)], len(word) > LongestConcordForm)
+			if ok {
+				fmt.Fprintf(&b, "%s %v,", inner[:min(len(inner), LongestConcordForm-1)], len(inner) > LongestConcordForm-1)
+			}
 		}
 	}
 	return b.String()
@@ -89,7 +111,7 @@ func wordsOf(text string) string {
 func concordanceText(r *Reader, row Row, start int) string {
 	first, end := r.concordances.find(uint32(row), start)
 	c := Concordance{&r.concordances, first, end}
-	words := map[int]string{}
+	words, inner := map[int]string{}, map[int]string{}
 	var p ConcordancePart
 	for i := range c.Parts() {
 		err := c.Open(i, &p)
@@ -100,7 +122,12 @@ func concordanceText(r *Reader, row Row, start int) string {
 					if !ok {
 						break
 					}
-					words[p.First+at] = fmt.Sprintf("%s %v,", form, cut)
+					to := words
+					form, isInner := CutInnerForm(form)
+					if isInner {
+						to = inner
+					}
+					to[p.First+at] = fmt.Sprintf("%s %v,", form, cut)
 				}
 				if !places.Sound() {
 					panic(mapped.Damage(p.Damaged()))
@@ -116,7 +143,7 @@ func concordanceText(r *Reader, row Row, start int) string {
 	}
 	var b strings.Builder
 	for i := range len(words) {
-		b.WriteString(words[i])
+		b.WriteString(words[i] + inner[i])
 	}
 	return b.String()
 }
@@ -166,26 +193,45 @@ func TestConcordanceFindsFormsAndPlaces(t *testing.T) {
 	}
 }
 
+// innerBit returns 1 for a form of inner words, and 0 for others.
+func innerBit(form string) int {
+	if _, ok := CutInnerForm(form); ok {
+		return 1
+	}
+	return 0
+}
+
 func checkTail(t *testing.T, rng *rand.Rand, tail *Tail, text string) {
 	t.Helper()
-	words := strings.Split(strings.TrimSuffix(text, " "), " ")
+	written := strings.Split(strings.TrimSuffix(text, " "), " ")
+	words := slices.Clone(written)
 	places := map[string][]int{}
+	inner := make([]string, len(words)) // with the mark
+	withInner := 0
 	for i, w := range words {
-		places[w] = append(places[w], i)
+		if form, of, ok := cutInner(w); ok {
+			words[i], inner[i] = form, InnerForm(of)
+			places[inner[i]] = append(places[inner[i]], i)
+			withInner++
+		}
+		places[words[i]] = append(places[words[i]], i)
 	}
-	keys := []string{"", "long", strings.Repeat("long", 60), "zz"}
+	if withInner == 0 {
+		t.Fatal("no inner words")
+	}
+	keys := []string{"", "long", strings.Repeat("long", 60), "zz", InnerForm(""), InnerForm("a"), InnerForm("long"), InnerForm("1")}
 	for range 30 {
 		w := words[rng.IntN(len(words))]
 		keys = append(keys, w, w[:len(w)/2])
 	}
 	for _, key := range keys {
 		for _, prefix := range []bool{false, true} {
-			got, want := map[int]bool{}, map[int]bool{}
+			got, want := map[int]bool{}, map[int]bool{} // twice the number of a word, and 1 more for an inner one
 			for w, list := range places {
 				short := w[:min(len(w), LongestConcordForm)]
 				if short == key || prefix && strings.HasPrefix(short, key) {
 					for _, n := range list {
-						want[n] = true
+						want[2*n+innerBit(w)] = true
 					}
 				}
 			}
@@ -202,10 +248,14 @@ func checkTail(t *testing.T, rng *rand.Rand, tail *Tail, text string) {
 							break
 						}
 						n += p.First
-						if got[n] || cut != (len(words[n]) > LongestConcordForm) || string(form) != words[n][:min(len(words[n]), LongestConcordForm)] {
-							t.Fatalf("%q: word %d is %q, cut %v; %q expected", key, n, form, cut, words[n])
+						w, bit := words[n], innerBit(string(form))
+						if bit > 0 {
+							w = inner[n]
 						}
-						got[n] = true
+						if got[2*n+bit] || cut != (len(w) > LongestConcordForm) || string(form) != w[:min(len(w), LongestConcordForm)] {
+							t.Fatalf("%q: word %d is %q, cut %v; %q expected", key, n, form, cut, w)
+						}
+						got[2*n+bit] = true
 					}
 				}); err != nil {
 					t.Fatal(err)
@@ -223,7 +273,7 @@ func checkTail(t *testing.T, rng *rand.Rand, tail *Tail, text string) {
 			t.Fatal(err)
 		}
 		place := p.Before(word)
-		if place.Word > word && word >= p.First || len(strings.Join(words[:place.Word], " ")) > place.Text || place.Text > 0 && place.Resume != uint16(place.Text%7) {
+		if place.Word > word && word >= p.First || len(strings.Join(written[:place.Word], " ")) > place.Text || place.Text > 0 && place.Resume != uint16(place.Text%7) {
 			t.Fatalf("mark %+v before word %d", place, word)
 		}
 		rest, err := tail.From(place)
@@ -310,7 +360,7 @@ func FuzzConcordance(f *testing.F) {
 		}
 		sound := p.verify() == nil
 		total := 0
-		for _, key := range []string{"", "a", "long", "é1"} {
+		for _, key := range []string{"", "a", "long", "é1", InnerForm("a")} {
 			for _, prefix := range []bool{false, true} {
 				err := p.Find(key, prefix, func(form []byte, cut bool, l Places) {
 					if !bytes.HasPrefix(form, []byte(key)) {

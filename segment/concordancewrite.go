@@ -67,6 +67,8 @@ type Concordancer struct {
 	begins      Place // where the part does
 	marks       []Place
 	words       []uint32 // by the word in the part: the number of its form
+	inner       []innerWord
+	innerForm   []byte // scratch
 	forms       []partForm
 	table       []formSlot // by hash
 	arena       []byte     // of forms
@@ -84,6 +86,9 @@ type formSlot struct {
 	key  uint64
 	form uint32 // its number + 1; 0 for none
 }
+
+// innerWord is an inner word of a part: the word in which it ends, and the number of its form.
+type innerWord struct{ word, form uint32 }
 
 // partForm is a form of a part.
 type partForm struct {
@@ -115,7 +120,7 @@ func (b *Builder) Concordance(key []byte, fingerprint uint64) *Concordancer {
 	}
 	w := &c.open
 	*w = Concordancer{b: b, raw: b.raw, start: m.start, from: from, end: m.end - 1, at: from, first: len(c.parts), fingerprint: fingerprint, seed: w.seed, mix: w.mix,
-		marks: w.marks[:0], words: w.words[:0], forms: w.forms[:0], table: w.table, arena: w.arena[:0], order: w.order, lists: w.lists}
+		marks: w.marks[:0], words: w.words[:0], inner: w.inner[:0], innerForm: w.innerForm, forms: w.forms[:0], table: w.table, arena: w.arena[:0], order: w.order, lists: w.lists}
 	if w.table == nil {
 		w.seed, w.mix, w.table = maphash.MakeSeed(), rand.Uint64(), make([]formSlot, 1<<14)
 	}
@@ -127,12 +132,12 @@ func (b *Builder) Concordance(key []byte, fingerprint uint64) *Concordancer {
 // begin begins a part.
 func (w *Concordancer) begin() {
 	w.marks = append(w.marks[:0], w.begins)
-	w.words, w.forms, w.arena = w.words[:0], w.forms[:0], w.arena[:0]
+	w.words, w.inner, w.forms, w.arena = w.words[:0], w.inner[:0], w.forms[:0], w.arena[:0]
 	clear(w.table)
 }
 
 func (w *Concordancer) memoryBytes() int64 {
-	return int64(cap(w.marks)*24 + 4*(cap(w.words)+cap(w.lists)) + 16*(cap(w.table)+cap(w.order)) + cap(w.forms)*24 + cap(w.arena))
+	return int64(cap(w.marks)*24 + 4*(cap(w.words)+cap(w.lists)) + 8*cap(w.inner) + 16*(cap(w.table)+cap(w.order)) + cap(w.forms)*24 + cap(w.arena))
 }
 
 // Word takes the next word, by its form.
@@ -140,6 +145,21 @@ func (w *Concordancer) Word(form []byte) {
 	if w.gone {
 		return
 	}
+	w.words = append(w.words, w.number(form))
+	w.gone = len(w.words) > maxPartWords
+}
+
+// Inner takes an inner word that ends in the last word, by its form. A word has at most one.
+func (w *Concordancer) Inner(form []byte) {
+	if w.gone {
+		return
+	}
+	w.innerForm = append(append(w.innerForm[:0], innerMark), form...)
+	w.inner = append(w.inner, innerWord{uint32(len(w.words) - 1), w.number(w.innerForm)})
+}
+
+// number returns the number of a form, which may be a new one.
+func (w *Concordancer) number(form []byte) uint32 {
 	cut := len(form) > LongestConcordForm
 	if cut {
 		form = form[:LongestConcordForm]
@@ -149,19 +169,17 @@ func (w *Concordancer) Word(form []byte) {
 	for i := hash & mask; ; i = (i + 1) & mask {
 		slot := &w.table[i]
 		if slot.form == 0 {
-			*slot = formSlot{key, w.add(form, cut, hash) + 1}
-			w.words = append(w.words, slot.form-1)
+			n := w.add(form, cut, hash)
+			*slot = formSlot{key, n + 1}
 			if 2*len(w.forms) > len(w.table) {
 				w.grow()
 			}
-			break
+			return n
 		}
 		if slot.key == key && (short || w.is(&w.forms[slot.form-1], form, cut)) {
-			w.words = append(w.words, slot.form-1)
-			break
+			return slot.form - 1
 		}
 	}
-	w.gone = len(w.words) > maxPartWords
 }
 
 // key returns a key for comparing forms, and its hash. The key of a short form is the form.
@@ -351,17 +369,26 @@ func (w *Concordancer) encode(last bool) []byte {
 	for _, n := range w.words {
 		w.forms[n].count++
 	}
+	for _, i := range w.inner {
+		w.forms[i.form].count++
+	}
 	at := uint32(0) // all places are laid in the order of forms
 	for _, o := range w.order {
 		f := &w.forms[o.form]
 		f.next = at
 		at += f.count
 	}
-	w.lists = slices.Grow(w.lists[:0], len(w.words))[:len(w.words)]
-	for i, n := range w.words {
-		f := &w.forms[n]
-		w.lists[f.next] = uint32(i)
+	w.lists = slices.Grow(w.lists[:0], int(at))[:at]
+	place := func(word, form uint32) {
+		f := &w.forms[form]
+		w.lists[f.next] = word
 		f.next++
+	}
+	for i, n := range w.words {
+		place(uint32(i), n)
+	}
+	for _, i := range w.inner {
+		place(i.word, i.form)
 	}
 	var forms, blocks []byte
 	var lists bitWriter

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"svc/internal/budget"
 	"svc/internal/text"
@@ -17,6 +18,7 @@ import (
 type concord struct {
 	find  *highlighter // that keys and classes are made of
 	able  bool
+	parts bool // matches may be the first character of an inner word
 	keys  []concordKey
 	class []wordClass    // by number; number 0 is for words that the query does not have
 	ids   map[string]int // the classes of words of phrases
@@ -31,14 +33,25 @@ type concord struct {
 
 	// found and classes have the words from base up to known; part ends at end.
 	base, known, end int
-	found            []uint64 // a bit a word: it has a class
+	found            []uint64 // a bit a word: it has a class, or an inner word that ends in it does
 	classes          []uint16
-	at               int // word to look at next
+	inner            []uint16 // classes of the inner words; nil until there is one
+	at               int      // word to look at next
+
+	takenWord int  // where the last match ends
+	covers    bool // the last match includes the last character of that word
 }
+
+// Classes have these bits if concord.parts is set.
+const (
+	classPart   = 1 << 15 // the match ends before the last character of the word
+	classSingle = 1 << 14 // the word is one character
+	classMask   = classSingle - 1
+)
 
 // concordKey is what forms are looked up by.
 type concordKey struct {
-	text   string
+	text   string // a segment.InnerForm for inner words
 	prefix bool
 	list   int    // of words that has it; -1 for a word of a phrase
 	class  uint16 // of all forms found; 0: each has its own
@@ -70,6 +83,7 @@ type openPlaces struct {
 	segment.Places
 	at    int // word of the text
 	class uint16
+	inner bool
 }
 
 // openPlacesBytes is about how many bytes one takes.
@@ -83,7 +97,7 @@ func (c *concord) prepare(h *highlighter) {
 	if c.find == h {
 		return
 	}
-	c.find, c.keys, c.class = h, nil, []wordClass{{list: -1, id: -1}}
+	c.find, c.keys, c.class, c.parts = h, nil, []wordClass{{list: -1, id: -1}}, false
 	for i := range h.words {
 		c.class = append(c.class, wordClass{list: i, id: -1})
 		for _, p := range h.words[i].Prefixes {
@@ -119,12 +133,30 @@ func (c *concord) prepare(h *highlighter) {
 		}
 		c.class[c.ids[first]+1].phrases = class.phrases
 	}
-	c.able = len(c.class) <= math.MaxUint16 && !slices.ContainsFunc(c.keys, func(k concordKey) bool {
-		// It has neither long forms, nor articles, nor inner words.
-		return len(k.text) > segment.LongestConcordForm || text.BeginsWithArticle(k.text, k.prefix) || text.IsOfInner(k.text, k.prefix)
+	c.able = len(c.class) <= classMask && !slices.ContainsFunc(c.keys, func(k concordKey) bool {
+		// It has neither long forms nor articles. Of an inner word, the whole is matched, or its first character by a key.
+		if len(k.text) > segment.LongestConcordForm || text.BeginsWithArticle(k.text, k.prefix) {
+			return true
+		}
+		if !k.prefix || !text.IsOfInner(k.text) {
+			return false
+		}
+		single := utf8.RuneCountInString(k.text) == 1
+		c.parts = c.parts || single
+		return h.words[k.list].Chars < 2 && !single
 	})
 	if !c.able {
 		return
+	}
+	for _, k := range c.keys {
+		if !text.IsOfInner(k.text) {
+			continue
+		}
+		if k.prefix && utf8.RuneCountInString(k.text) == 1 {
+			c.keys = append(c.keys, concordKey{text: text.StopEntry(k.text), list: -1})
+		}
+		k.text = segment.InnerForm(k.text)
+		c.keys = append(c.keys, k)
 	}
 	slices.SortFunc(c.keys, func(a, b concordKey) int {
 		return cmp.Or(strings.Compare(a.text, b.text), cmp.Compare(a.kind(), b.kind()), cmp.Compare(a.list, b.list))
@@ -140,8 +172,9 @@ func (c *concord) prepare(h *highlighter) {
 		}
 		if k.prefix {
 			k.class = uint16(1 + k.list)
-		} else if k.class = uint16(c.ids[k.text]); k.class == 0 {
-			k.class = uint16(1 + h.word(k.text).list)
+		} else {
+			form, _ := segment.CutInnerForm(k.text)
+			k.class = c.classOf(form)
 		}
 		kept = append(kept, k)
 	}
@@ -152,6 +185,7 @@ func (c *concord) prepare(h *highlighter) {
 func (c *concord) begin(text *segment.Concordance, fingerprint uint64) {
 	c.text, c.print, c.next, c.open, c.stale = text, fingerprint, 0, c.open[:0], false
 	c.base, c.known, c.end, c.at, c.found, c.classes = 0, 0, 0, 0, c.found[:0], c.classes[:0]
+	c.inner, c.takenWord, c.covers = c.inner[:0], -1, false
 }
 
 // more looks further words up. It reports false at the end.
@@ -172,6 +206,10 @@ func (c *concord) more() (bool, error) {
 	}
 	if more := known - c.base - len(c.classes); more > 0 {
 		c.classes = slices.Grow(c.classes, more)[:known-c.base]
+		clear(c.classes[known-c.base-more:])
+		if len(c.inner) > 0 {
+			c.inner = append(c.inner, make([]uint16, more)...)
+		}
 	}
 	for i := 0; i < len(c.open); {
 		p := &c.open[i]
@@ -182,7 +220,14 @@ func (c *concord) more() (bool, error) {
 				break
 			}
 			c.found[(at-c.base)/64] |= 1 << ((at - c.base) % 64)
-			c.classes[at-c.base] = p.class
+			if p.inner {
+				if len(c.inner) == 0 {
+					c.inner = append(c.inner, make([]uint16, len(c.classes))...)
+				}
+				c.inner[at-c.base] = p.class
+			} else {
+				c.classes[at-c.base] = p.class
+			}
 			next, ok := p.Next()
 			if !ok {
 				if !p.Sound() {
@@ -213,9 +258,13 @@ func (c *concord) openPart() error {
 	var class uint16
 	var full error
 	found := func(form []byte, cut bool, places segment.Places) {
+		form, inner := segment.CutInnerForm(form)
 		of := class
 		if of == 0 {
 			of = c.classOf(string(form))
+		}
+		if c.parts {
+			of |= c.partOf(form, inner, of > 0)
 		}
 		if c.stale = c.stale || cut; of == 0 || c.stale || full != nil {
 			return
@@ -224,7 +273,7 @@ func (c *concord) openPart() error {
 			full = c.room.Hold(n * openPlacesBytes)
 		}
 		if at, ok := places.Next(); ok {
-			c.open = append(c.open, openPlaces{places, c.part.First + at, of})
+			c.open = append(c.open, openPlaces{places, c.part.First + at, of, inner})
 		} else {
 			c.stale = true
 		}
@@ -246,6 +295,25 @@ func (c *concord) classOf(form string) uint16 {
 	return uint16(1 + c.find.word(form).list)
 }
 
+// partOf returns the bits of a class that say how much of a form is matched, if anything is.
+func (c *concord) partOf(form []byte, inner, matched bool) (bits uint16) {
+	chars := utf8.RuneCount(form)
+	if text.IsStopEntry(form) && chars == 2 {
+		c.stale = true // it may hide the first character of an inner word
+	}
+	if !matched {
+		return 0
+	}
+	if chars == 1 {
+		bits = classSingle
+	}
+	if h := c.find.word(string(form)); h.list >= 0 && h.bytes >= 0 && h.bytes < len(form) {
+		bits |= classPart
+		c.stale = c.stale || inner && chars != 2 // a mark may be behind that character
+	}
+	return bits
+}
+
 // forget drops processed words, if that pays off.
 func (c *concord) forget() {
 	words := min(c.at, c.known) - c.base
@@ -255,24 +323,30 @@ func (c *concord) forget() {
 	words &^= 63
 	c.found = slices.Delete(c.found, 0, words/64)
 	c.classes = slices.Delete(c.classes, 0, words)
+	if len(c.inner) > 0 {
+		c.inner = slices.Delete(c.inner, 0, words)
+	}
 	c.base += words
 }
 
-// classAt returns the class of a word; 0 behind the end.
-func (c *concord) classAt(word int) (uint16, error) {
+// classesAt returns the classes of a word and of the inner word that ends in it; 0 behind the end.
+func (c *concord) classesAt(word int) (class, inner uint16, err error) {
 	for word >= c.known {
 		if ok, err := c.more(); !ok {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	i := word - c.base
 	if c.found[i/64]>>(i%64)&1 == 0 {
-		return 0, nil
+		return 0, 0, nil
 	}
-	return c.classes[i], nil
+	if len(c.inner) > 0 {
+		inner = c.inner[i]
+	}
+	return c.classes[i], inner, nil
 }
 
-// hit returns the next word that has a class; -1 at the end.
+// hit returns the next word that has a class, or in which an inner word with one ends; -1 at the end.
 func (c *concord) hit() (int, error) {
 	for {
 		for i := c.at - c.base; i < c.known-c.base; i = i&^63 + 64 {
@@ -287,41 +361,95 @@ func (c *concord) hit() (int, error) {
 	}
 }
 
-// match returns the next match; false at the end.
+// match returns the next match; false at the end. It agrees with textScan.next.
 func (c *concord) match() (match, bool, error) {
 	for {
 		w, err := c.hit()
 		if w < 0 || err != nil {
 			return match{}, false, err
 		}
-		class := &c.class[c.classes[w-c.base]]
-		c.at = w + 1
-		for i := range class.phrases {
-			p := &class.phrases[i]
-			n, err := c.phrase(p, w)
-			if err != nil {
+		class, inner, err := c.classesAt(w)
+		if err != nil {
+			return match{}, false, err
+		}
+		m, last, err := c.ofClass(class, w)
+		isInner := last == noClass && inner > 0 && err == nil
+		if isInner {
+			m, last, err = c.ofInner(inner, w)
+		}
+		if err != nil {
+			return match{}, false, err
+		}
+		if c.at = w + 1; last == noClass {
+			continue
+		}
+		if c.parts {
+			if c.covers, err = c.reaches(&m, last, isInner); err != nil {
 				return match{}, false, err
 			}
-			if n > 0 {
-				c.at = w + n
-				return match{firstWord: w, lastWord: w + n - 1, firstTerm: p.first, lastTerm: p.last, list: -1}, true, nil
-			}
 		}
-		if class.list >= 0 {
-			list := &c.find.words[class.list]
-			return match{firstWord: w, lastWord: w, firstTerm: list.First, lastTerm: list.Last, list: class.list}, true, nil
+		c.at, c.takenWord = m.lastWord+1, m.lastWord
+		return m, true, nil
+	}
+}
+
+// noClass says that nothing matches.
+const noClass = math.MaxUint16
+
+// ofClass returns the match that begins with a word of a class, and the class of its last word; noClass if there is none.
+func (c *concord) ofClass(of uint16, w int) (match, uint16, error) {
+	class := &c.class[of&classMask]
+	for i := range class.phrases {
+		p := &class.phrases[i]
+		n, err := c.phrase(p, w)
+		if err != nil {
+			return match{}, noClass, err
+		}
+		if n > 0 {
+			return match{firstWord: w, lastWord: w + n - 1, firstTerm: p.first, lastTerm: p.last, list: -1}, uint16(p.words[n-1]), nil
 		}
 	}
+	if class.list < 0 {
+		return match{}, noClass, nil
+	}
+	list := &c.find.words[class.list]
+	return match{firstWord: w, lastWord: w, firstTerm: list.First, lastTerm: list.Last, list: class.list}, of, nil
+}
+
+// ofInner is ofClass for the inner word that ends in a word. It agrees with textScan.ofInner.
+func (c *concord) ofInner(of uint16, w int) (match, uint16, error) {
+	m, last, err := c.ofClass(of, w)
+	switch {
+	case err != nil || last == noClass:
+		return match{}, noClass, err
+	case c.takenWord < w-1:
+		m.firstWord, m.inner = w-1, true
+	case m.list >= 0 && of&classPart != 0 && c.covers:
+		return match{}, noClass, nil // nothing is left of it
+	default:
+		m.touches = true
+	}
+	return m, last, nil
+}
+
+// reaches reports whether a match includes the last character of its last word, given the class of that word, or of the inner word that
+// ends in it. inner says that the match begins with an inner word.
+func (c *concord) reaches(m *match, last uint16, inner bool) (bool, error) {
+	if m.list >= 0 && (!inner || last&classPart != 0) {
+		return !inner && last&classPart == 0, nil
+	}
+	class, _, err := c.classesAt(m.lastWord)
+	return class&classSingle != 0 || m.list < 0 && c.class[class&classMask].id == int(last), err
 }
 
 // phrase returns how many words a phrase covers from word w on, or 0 if it is not there. It agrees with textScan.phrase.
 func (c *concord) phrase(p *phraseIDs, w int) (int, error) {
 	for n, id := range p.words[1:] {
-		class, err := c.classAt(w + 1 + n)
+		class, inner, err := c.classesAt(w + 1 + n)
 		if err != nil {
 			return 0, err
 		}
-		if c.class[class].id != id {
+		if c.class[class&classMask].id != id && c.class[inner&classMask].id != id {
 			return 0, nil
 		}
 	}

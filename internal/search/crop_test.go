@@ -40,7 +40,7 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 	for w := 0; w < len(words); {
 		first := &tokens[words[w]]
 		if p, n, end := phraseAt(w, first.Form); n > 0 {
-			matches = append(matches, match{words[w], words[w+n-1], w, w + n - 1, first.Start, end, p.first, p.last, -1, false})
+			matches = append(matches, match{words[w], words[w+n-1], w, w + n - 1, first.Start, end, p.first, p.last, -1, false, false})
 			w += n
 			continue
 		}
@@ -58,13 +58,13 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 			} else if _, ok := list.Forms[first.Form]; !ok {
 				continue
 			}
-			found = match{words[w], words[w], w, w, first.Start, end, list.First, list.Last, i, false}
+			found = match{words[w], words[w], w, w, first.Start, end, list.First, list.Last, i, false, false}
 			break
 		}
 		if found.end == 0 && first.Inner.Form != "" {
 			start, end := first.Inner.Start, first.Inner.End
 			if p, words, to := phraseAt(w, first.Inner.Form); words > 0 {
-				found, n = match{0, 0, w, w + words - 1, start, to, p.first, p.last, -1, false}, words
+				found, n = match{0, 0, w, w + words - 1, start, to, p.first, p.last, -1, false, false}, words
 			} else if i := slices.IndexFunc(h.words, func(list wordList) bool {
 				_, ok := list.Forms[first.Inner.Form]
 				return ok || list.prefixOf(first.Inner.Form) > 0
@@ -73,7 +73,7 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 				if n := list.prefixOf(first.Inner.Form); n > 0 {
 					end = start + h.analyzer.MarkedBytes(*first, s[start:end], leadingBytes(first.Inner.Form[:n], list.Chars))
 				}
-				found = match{0, 0, w, w, start, end, list.First, list.Last, i, false}
+				found = match{0, 0, w, w, start, end, list.First, list.Last, i, false, false}
 			}
 			if last := len(matches) - 1; last >= 0 {
 				found.start = max(found.start, matches[last].end)

@@ -108,7 +108,14 @@ func (c *crop) read(r *textScan, s []byte, t *segment.Tail, l text.Locales) (boo
 	}
 	r.first, r.at = place.Word, place.Word
 	if c.found {
-		r.at = c.near[0].firstWord
+		switch first := &c.near[0]; {
+		case first.inner:
+			r.at = first.firstWord + 1 // no match begins with the word before
+		case first.touches:
+			r.at, r.takenWord = first.firstWord, first.firstWord-1
+		default:
+			r.at = first.firstWord
+		}
 	}
 	c.matches = c.matches[:0]
 	for !r.find.empty() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"svc/internal/budget"
 	"svc/internal/index"
@@ -22,13 +23,11 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	common := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "我们去北京", "飞机场旁边", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "x-ray", "e. g", "C++", "ไทย", "camelCase", "emoji😀", "naïve", "of", "the", "a", "to", "\n\n", "…", "\x01b"}
+	common := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "我们去北京", "飞机场旁边", "大学生", "电影院", "待處理", "研究生院", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "x-ray", "e. g", "C++", "ไทย", "camelCase", "emoji😀", "naïve", "of", "the", "a", "to", "\n\n", "…", "\x01b"}
+	chinese := []string{"大学生", "电影院", "学生", "影院", "院", "生", "学", "研究生院", "研究生"}
 	plain := []string{"lorem", "ipsum", "dolor", "sit", "amet", "Fast", "python", "unix", "like", "system", "3", "x", "the", "a", "of"}
 	body := func(size int) string {
-		words := common
-		if rng.IntN(2) == 0 {
-			words = plain
-		}
+		words := [][]string{common, plain, chinese}[rng.IntN(3)]
 		rare := rng.IntN(3) == 0 // most words are in no query
 		var b strings.Builder
 		for b.Len() < size {
@@ -41,7 +40,7 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 		}
 		return b.String()
 	}
-	agreed := 0
+	agreed, inner := 0, 0
 	for round := range 14 {
 		l := newLibrary(t)
 		docs, size, queries := make([]string, 1+rng.IntN(2)), segment.LongText+1+rng.IntN(60_000), 25
@@ -57,26 +56,32 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 			`"stopWords":["the","of","-"]`,
 		}[rng.IntN(7)]
 		l.put("a", `{"searchableAttributes":["body"],`+change+`}`, docs...)
-		agreed += cropsOfIndexAgree(t, rng, l.c.Get("a"), queries, slices.Concat(common, plain, []string{"filler7", "filler12"}))
+		found, ofInner := cropsOfIndexAgree(t, rng, l.c.Get("a"), queries, slices.Concat(common, plain, chinese, chinese, []string{"filler7", "filler12"}))
+		agreed, inner = agreed+found, inner+ofInner
+	}
+	if inner < 20 {
+		t.Errorf("%d inner words were found in concordances", inner)
 	}
 	if agreed < 100 {
 		t.Errorf("%d crops were found in concordances", agreed)
 	}
 }
 
-// cropsOfIndexAgree compares crops for so many queries, and returns how many.
-func cropsOfIndexAgree(t *testing.T, rng *rand.Rand, ix *index.Index, queries int, words []string) (agreed int) {
+// cropsOfIndexAgree compares crops for so many queries, and returns how many, and how many inner words were found.
+func cropsOfIndexAgree(t *testing.T, rng *rand.Rand, ix *index.Index, queries int, words []string) (agreed, inner int) {
 	t.Helper()
 	v := held(ix.View())
 	defer v.Release() // also after Fatal: the catalog waits for it
 	for range queries {
-		agreed += cropsOfViewAgree(t, rng, v, words)
+		found, ofInner := cropsOfViewAgree(t, rng, v, words)
+		agreed, inner = agreed+found, inner+ofInner
 	}
-	return agreed
+	return agreed, inner
 }
 
-// cropsOfViewAgree compares crops of all documents for what a random query may match, and returns how many.
-func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []string) (agreed int) {
+// cropsOfViewAgree compares crops of all documents for what a random query may match, and returns how many, and how many
+// inner words were found.
+func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []string) (agreed, inner int) {
 	t.Helper()
 	info := v.Fields.InfoOf("body")
 	form := func() string {
@@ -85,7 +90,11 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 		if len(tokens) == 0 {
 			return s
 		}
-		return tokens[rng.IntN(len(tokens))].Form
+		token := tokens[rng.IntN(len(tokens))]
+		if token.Inner.Form != "" && rng.IntN(2) == 0 {
+			return token.Inner.Form
+		}
+		return token.Form
 	}
 	h := &query.Highlights{}
 	term := 0
@@ -118,17 +127,11 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 	read, readWhole := textScan{find: newHighlighter(v.Analyzer, h)}, textScan{find: newHighlighter(v.Analyzer, h)}
 	byConcordance.perfect = perfectScore(read.find)
 	whole.length, whole.perfect = byConcordance.length, byConcordance.perfect
-	inner := false // words that may be inner ones: no concordance has these
+	unfit := false // a longer beginning of an inner word than what is marked
 	for _, w := range h.Words {
-		for form := range w.Forms {
-			inner = inner || text.IsOfInner(form, false)
-		}
 		for _, prefix := range w.Prefixes {
-			inner = inner || text.IsOfInner(prefix, true)
+			unfit = unfit || text.IsOfInner(prefix) && w.Chars < 2 && utf8.RuneCountInString(prefix) > 1
 		}
-	}
-	for _, p := range h.Phrases {
-		inner = inner || slices.ContainsFunc(p.Words, func(word string) bool { return text.IsOfInner(word, false) })
 	}
 	all := func([]byte) bool { return true }
 	for _, s := range v.Segments {
@@ -138,11 +141,16 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 				t.Fatalf("%d tails, %v", len(tails), err)
 			}
 			ok, err := byConcordance.locate(&read, tails[0].Concordance(), nil, &tails[0], v.Analyzer.Fingerprint(info.Locales), info.Locales)
-			if err != nil || ok == inner {
+			if err != nil || ok == unfit {
 				t.Fatalf("%+v: the concordance is used: %v, error %v", h, ok, err)
 			}
-			if inner {
-				return 0
+			if unfit {
+				return 0, 0
+			}
+			for _, m := range byConcordance.near {
+				if m.inner || m.touches {
+					inner++
+				}
 			}
 			concordance := tails[0].Concordance()
 			var full []byte
@@ -175,7 +183,7 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 			}
 		}
 	}
-	return agreed
+	return agreed, inner
 }
 
 // TestConcordancesOfNoUseAreNotUsed gives another fingerprint, and a text with another word than its concordance says.
@@ -273,5 +281,51 @@ func TestCropsWithLongFormsAgree(t *testing.T) {
 	}
 	if got, want := string(f.scan.text[f.cut.start:f.cut.end]), "dolor "+long+" end lorem"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestInnerWordsBehindMatches: of an inner word, nothing is left if a match covers its first character.
+func TestInnerWordsBehindMatches(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s大学生%s"}`, strings.Repeat("lorem ipsum ", 6000), strings.Repeat(" dolor sit", 100)))
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	exact := func(word string, term int) query.Words {
+		return query.Words{Word: word, Forms: map[string]struct{}{word: {}}, Chars: 2, First: term, Last: term}
+	}
+	prefix := func(word string, term int) query.Words {
+		return query.Words{Word: word, Prefixes: []string{word}, Chars: utf8.RuneCountInString(word), First: term, Last: term}
+	}
+	for _, tt := range []struct {
+		words []query.Words
+		shown string
+	}{
+		{[]query.Words{exact("大学", 0), prefix("学", 1)}, "<大学>生"},
+		{[]query.Words{exact("大学", 0), exact("学生", 1)}, "<大学><生>"},
+		{[]query.Words{prefix("大", 0), prefix("学", 1)}, "<大><学>生"},
+		{[]query.Words{prefix("学", 0)}, "大<学>生"},
+		{[]query.Words{prefix("学生", 0)}, "大<学生>"},
+	} {
+		r := textScan{find: newHighlighter(v.Analyzer, &query.Highlights{Words: tt.words})}
+		c := crop{length: 2, perfect: perfectScore(r.find)}
+		all := func([]byte) bool { return true }
+		_, tails, err := v.Segments[0].AppendBeginnings(nil, 0, segment.Wanted{Has: all}, all, nil, nil)
+		if err != nil || len(tails) != 1 {
+			t.Fatal(len(tails), err)
+		}
+		if ok, err := c.locate(&r, tails[0].Concordance(), nil, &tails[0], v.Analyzer.Fingerprint(nil), nil); !ok || err != nil {
+			t.Fatalf("%s: the concordance is not used: %v", tt.shown, err)
+		}
+		shown := r.text[c.start:c.end]
+		var b strings.Builder
+		at := 0
+		for _, span := range appendSpans(nil, c.shown, c.start, c.end) {
+			fmt.Fprintf(&b, "%s<%s>", shown[at:span.start], shown[span.start:span.end])
+			at = span.end
+		}
+		b.Write(shown[at:])
+		if b.String() != tt.shown {
+			t.Errorf("%s is shown, want %s", b.String(), tt.shown)
+		}
 	}
 }

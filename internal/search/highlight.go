@@ -18,6 +18,7 @@ type match struct {
 	firstTerm, lastTerm   int  // words of the query
 	list                  int  // of words; -1 for a phrase
 	inner                 bool // it begins inside its first word; this word and the next one count as one
+	touches               bool // it begins with an inner word, inside the last word of the match before. (Of concordances only.)
 }
 
 // highlighter finds the matches of a query. It is for one request and one goroutine.

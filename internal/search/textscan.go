@@ -187,7 +187,7 @@ func (r *textScan) inList(t *text.Token, at int, h formMatch, start, end int, m 
 		end = start + r.find.analyzer.MarkedBytes(*t, string(r.text[start:end]), h.bytes)
 	}
 	list := &r.find.words[h.list]
-	*m = match{at, at, r.at, r.at, start, end, list.First, list.Last, h.list, false}
+	*m = match{at, at, r.at, r.at, start, end, list.First, list.Last, h.list, false, false}
 	return true
 }
 
@@ -207,7 +207,7 @@ func (r *textScan) phrase(form string, at int, m *match) bool {
 		}
 		if n == len(p.words) {
 			last, end := r.word(r.at + n - 1)
-			*m = match{at, end, r.at, r.at + n - 1, 0, last.End, p.first, p.last, -1, false}
+			*m = match{at, end, r.at, r.at + n - 1, 0, last.End, p.first, p.last, -1, false, false}
 			if last.Form != p.words[n-1] {
 				m.end = last.Inner.End
 			}

@@ -159,23 +159,25 @@ func (run *chineseRun) recut(s []byte, i, j int, g group, yield func(piece) bool
 
 // inner returns the inner word of a piece, or none if it is a stop word. The piece in which it ends came just before.
 func (a *Analyzer) inner(sc *scratch, raw []byte, p piece) Inner {
-	if a.IsStopWord(raw) {
+	if sc.key = a.appendInner(sc.key[:0], raw, p); len(sc.key) == 0 {
 		return Inner{}
 	}
-	sc.key = appendFold(sc.key[:0], raw, p.group, nil)
 	return Inner{string(sc.key), p.start, p.end}
 }
 
-// IsOfInner reports whether an inner word may have a form or, if prefix is set, begin with it. All inner words of the dictionary are two
-// ideographs.
-func IsOfInner(form string, prefix bool) bool {
-	n := 0
-	for _, r := range form {
-		if n++; r < firstIdeograph {
-			return false
-		}
+// appendInner appends the form of an inner word, or nothing if it is a stop word.
+func (a *Analyzer) appendInner(dst, raw []byte, p piece) []byte {
+	if a.IsStopWord(raw) {
+		return dst
 	}
-	return n == 2 || prefix && n == 1
+	return appendFold(dst, raw, p.group, nil)
+}
+
+// IsOfInner reports whether an inner word may have a form, or begin with it. All inner words of the dictionary are ideographs; marks may
+// follow each.
+func IsOfInner(form string) bool {
+	r, _ := utf8.DecodeRuneInString(form)
+	return r >= firstIdeograph
 }
 
 // isWord reports whether the characters from i to j are in the dictionary, as they are written or simplified.

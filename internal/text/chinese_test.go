@@ -133,9 +133,8 @@ func TestChineseAgainstDefinition(t *testing.T) {
 			inner++
 			start, end := token.Inner.Start, token.Inner.End
 			_, listed := slowWords(words).of([]rune(text[start:end]))
-			_, first := utf8.DecodeRuneInString(token.Inner.Form)
 			if form := string(appendFold(nil, []byte(text[start:end]), token.group, nil)); !listed || form != token.Inner.Form || start >= token.Start || end <= token.Start ||
-				!IsOfInner(form, false) || !IsOfInner(form[:first], true) || IsOfInner(form[:first], false) {
+				!IsOfInner(form) || utf8.RuneCountInString(form) != 2 {
 				t.Fatalf("%s: an inner word %s from %d to %d, which ends in %s", text, token.Inner.Form, start, end, text[token.Start:token.End])
 			}
 		}

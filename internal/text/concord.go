@@ -8,12 +8,14 @@ import (
 )
 
 // concordRevision changes when a Concorder gets other calls for a text, apart from its words: these have the versions of pipelines.
-const concordRevision = 2
+const concordRevision = 3
 
 // Concorder gets all words of a text, in order, and marks in between.
 type Concorder interface {
 	// Word is the next word, by its folded form, or the entry of a stop word, which is valid during the call.
 	Word(form []byte)
+	// Inner is an inner word that ends in the last word, by its folded form, which is valid during the call.
+	Inner(form []byte)
 	// Mark says that the text from a byte on can be segmented separately, and how. No token begins before that byte and ends after
 	// it.
 	Mark(at int, r Resume)
@@ -118,17 +120,23 @@ type concording struct {
 	sc    *scratch
 	to    Concorder
 	index *indexing
+	told  bool // to was told of the last piece
 }
 
 // piece takes the next piece.
 func (w *concording) piece(raw []byte, p piece) {
 	a := w.a
 	if p.inner {
+		if form := a.appendInner(w.sc.form[:0], raw, p); w.told && len(form) > 0 {
+			w.sc.form = form
+			w.to.Inner(form)
+		}
 		if w.index != nil {
 			w.index.inner(a, raw, p)
 		}
 		return
 	}
+	w.told = false
 	kind := p.kind
 	if kind == Word {
 		kind = a.classify(w.sc, raw, p, false)
@@ -164,6 +172,7 @@ func (w *concording) word(form []byte, stop bool) {
 		form = w.sc.entry(form)
 	}
 	w.to.Word(form)
+	w.told = true
 }
 
 // plain handles a word of plain ASCII, as nearly all are, and the separator after it, and returns where that ends. It does the same

@@ -11,6 +11,7 @@ import (
 // concorded keeps what a Concorder is told.
 type concorded struct {
 	words []string
+	inner []string // behind how many words, and the form
 	marks []concordMark
 }
 
@@ -20,12 +21,15 @@ type concordMark struct {
 }
 
 func (c *concorded) Word(form []byte) { c.words = append(c.words, string(form)) }
+func (c *concorded) Inner(form []byte) {
+	c.inner = append(c.inner, fmt.Sprint(len(c.words), " ", string(form)))
+}
 func (c *concorded) Mark(at int, r Resume) {
 	c.marks = append(c.marks, concordMark{at, len(c.words), r})
 }
 
 var concordTexts = []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "我们去北京天安门", "한국어를", "Ελλάς", "мир", "السلام عليكم", "کتاب", "3.14", "a_b", "\x01x", "\xff", "x\u0301", "e. g", "C++",
-	"ไทยสวัสดี", "Donaudampfschifffahrt", "camelCase", "emoji😀s", "１２３", "Ångström", "naïve", "plain", "words", "of", "ASCII", "\x02", "..", "x", ""}
+	"ไทยสวัสดี", "电影院", "大学生", "待處理", "去大学生\u0301", "Donaudampfschifffahrt", "camelCase", "emoji😀s", "１２３", "Ångström", "naïve", "plain", "words", "of", "ASCII", "\x02", "..", "x", ""}
 
 func concordText(r *rand.Rand) string {
 	texts := concordTexts
@@ -48,31 +52,34 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	defer func(n int) { markApart = n }(markApart)
 	markApart = 1
-	marks := 0
+	marks, inners := 0, 0
 	for range 600 {
 		s := concordText(r)
 		a := New(Config{
 			Dictionary:    []string{"e. g", "ASCII w"}[:r.IntN(3)],
-			Separators:    []string{"_", "été", "x", "&"}[:r.IntN(5)],
+			Separators:    []string{"_", "été", "x", "&", "院"}[:r.IntN(6)],
 			NonSeparators: []string{".", "-", " "}[:r.IntN(4)],
-			StopWords:     []string{"of", ". ", "words"}[:r.IntN(4)],
+			StopWords:     []string{"of", ". ", "words", "学生"}[:r.IntN(5)],
 		})
 		l := []Locales{nil, {}, {"deu"}, {"eng", "swe"}, {"swe"}, {"jpn"}, {"cmn", "jpn"}, {"ara"}, {"eng"}}[r.IntN(9)]
 		tokens := a.Tokens(nil, s, l, false)
-		var want []string
+		var want, inner []string
 		for _, token := range tokens {
 			form := token.Form
 			if a.IsStopWord([]byte(s[token.Start:token.End])) {
 				form = StopEntry(form)
 			}
 			if token.Kind == Word && form != "" {
-				want = append(want, form)
+				if want = append(want, form); token.Inner.Form != "" {
+					inner = append(inner, fmt.Sprint(len(want), " ", token.Inner.Form))
+				}
 			}
 		}
+		inners += len(inner)
 		var got concorded
 		a.concord([]byte(s), l, &got, nil)
-		if !slices.Equal(got.words, want) {
-			t.Fatalf("%q, %v:\n%q\n%q", s, l, got.words, want)
+		if !slices.Equal(got.words, want) || !slices.Equal(got.inner, inner) {
+			t.Fatalf("%q, %v:\n%q\n%q\n%q\n%q", s, l, got.words, want, got.inner, inner)
 		}
 		var indexed, both []string
 		p, q := Positions{}, Positions{}
@@ -95,7 +102,7 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 		if !slices.Equal(indexed, both) || p != q {
 			t.Fatalf("%q, %v: %+v, %+v\n%q\n%q", s, l, p, q, indexed, both)
 		}
-		if !slices.Equal(again.words, want) || !slices.Equal(again.marks, got.marks) {
+		if !slices.Equal(again.words, want) || !slices.Equal(again.inner, inner) || !slices.Equal(again.marks, got.marks) {
 			t.Fatalf("%q, %v: other words or marks with an index", s, l)
 		}
 		for _, m := range got.marks {
@@ -123,14 +130,17 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 			}
 			for i := range again {
 				again[i].Start, again[i].End = again[i].Start+m.at, again[i].End+m.at
+				if in := &again[i].Inner; in.Form != "" {
+					in.Start, in.End = in.Start+m.at, in.End+m.at
+				}
 			}
 			if !slices.Equal(again, tokens[from:]) {
 				t.Fatalf("%q from %d on:\n%v\n%v", s, m.at, again, tokens[from:])
 			}
 		}
 	}
-	if marks == 0 {
-		t.Error("no marks")
+	if marks == 0 || inners == 0 {
+		t.Errorf("%d marks, %d inner words", marks, inners)
 	}
 }
 
