@@ -114,7 +114,7 @@ func TestDashboardInABrowser(t *testing.T) {
 			}
 		}
 	}
-	check("search", "There is nothing to search yet", "Try it with a sample")
+	check("search", "There is nothing to search yet", "Load sample films")
 	check("documents", "Upload a file")
 	check("system", "available")
 
@@ -161,10 +161,10 @@ func TestDashboardTellsWhatTasksWaitFor(t *testing.T) {
 	if end := c.wait(c.json("POST", "/indexes/b/documents", `[{"id": 1}]`)); !strings.Contains(end, "succeeded") {
 		t.Error(end)
 	}
-	tab.until(`[...document.querySelectorAll("button.link")].find(b => b.textContent === "cancel")`)
+	tab.until(`[...document.querySelectorAll("button.link")].find(b => b.textContent === "Cancel")`)
 	c.json("POST", "/swap-indexes", `[{"indexes": ["a", "b"]}]`)
 	tab.until(`/Waits for earlier tasks. The first is \d+: documentAdditionOrUpdate of a/.test(document.querySelector("tbody").textContent)`)
-	tab.eval(`[...document.querySelectorAll("button.link")].filter(b => b.textContent === "cancel").at(-1).click()`, nil)
+	tab.eval(`[...document.querySelectorAll("button.link")].filter(b => b.textContent === "Cancel").at(-1).click()`, nil)
 	if end := c.wait(task); !strings.Contains(end, `"status":"canceled"`) {
 		t.Error(end)
 	}

@@ -59,7 +59,7 @@ func TestDashboardDidYouMean(t *testing.T) {
 	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": heardSearches}, nil)
 	tab.goTo(url + "/#/search?index=goods&q=bootss")
 	tab.until(`document.querySelector("section[aria-label=Hits]").textContent.includes("Nothing matches.Did you mean boots")`)
-	tab.until(`heard.some(body => body.suggest) && [...document.querySelectorAll(".more label")].some(label => label.textContent === "Order")`) // it knows the settings
+	tab.until(`heard.some(body => body.suggest) && [...document.querySelectorAll(".more label")].some(label => label.textContent === "Sort")`) // it knows the settings
 	var asked, shown int
 	tab.eval(`heard.filter(body => body.suggest).length`, &asked)
 	tab.eval(`document.querySelector("section[aria-label=Hits]").textContent.split("Did you mean").length - 1`, &shown)

@@ -23,7 +23,7 @@ func TestDashboardEditsNothingElse(t *testing.T) {
 		};`}, nil)
 	tab.goTo(url + "/#/documents?index=films")
 	tab.until(`document.querySelector(".hit")`)
-	tab.eval(`press("edit"), 0`, nil)
+	tab.eval(`press("Edit"), 0`, nil)
 	tab.until(`document.querySelector("dialog textarea").value.includes('"n": 12345678901234567890') && document.querySelector("dialog textarea").value.includes('"\\u202eold"')`)
 	tab.eval(`(() => {
 		const text = document.querySelector("dialog textarea");

@@ -29,7 +29,7 @@ func TestDashboardExplores(t *testing.T) {
 	tab.look(1440, 900, false)
 	tab.goTo(url + "/#/search?index=goods&q=boots&group=brand")
 	tab.until(`texts(".group-of").join() === "acme 14 hits,bolt 13 hits,core 13 hits" && document.querySelectorAll("#main .hit").length === 9 && document.querySelector(".summary").textContent.startsWith("3 groups found")`)
-	tab.until(`document.querySelectorAll(".bars g").length > 5 && spreads() > 0 && [...document.querySelectorAll(".more label")].some(label => label.textContent === "Order")`)
+	tab.until(`document.querySelectorAll(".bars g").length > 5 && spreads() > 0 && [...document.querySelectorAll(".more label")].some(label => label.textContent === "Sort")`)
 	var spreads int
 	if tab.eval(`spreads()`, &spreads); spreads != 1 {
 		t.Errorf("the bars of a facet are asked for %d times", spreads)

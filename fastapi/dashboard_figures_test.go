@@ -56,7 +56,7 @@ func TestDashboardDrawsFigures(t *testing.T) {
 	tab.until(`texts(".chip").join() === "brand: bolt ×" && texts(".figures tbody tr")[0] === "bolt2029.5" && texts(".figures .setting:nth-child(7) dd").join() === "1"`)
 	tab.eval(`window.old = true, setTimeout(() => location.reload()), 0`, nil)
 	tab.until(`!window.old && document.querySelectorAll(".figures .setting").length === 7`)
-	tab.eval(`press("remove", document.querySelector(".figures")), 0`, nil)
+	tab.eval(`press("Remove", document.querySelector(".figures")), 0`, nil)
 	tab.until(`document.querySelectorAll(".figures .setting").length === 6`)
 
 	// Numbers in cents, milliseconds, and months without documents.
@@ -73,7 +73,7 @@ func TestDashboardDrawsFigures(t *testing.T) {
 	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
 		t.Error(line)
 	}
-	tab.eval(`press("remove", [...document.querySelectorAll(".figures .setting")].at(-1)), 0`, nil)
+	tab.eval(`press("Remove", [...document.querySelectorAll(".figures .setting")].at(-1)), 0`, nil)
 	tab.until(`document.querySelectorAll(".figures .setting").length === 2 && document.querySelectorAll(".figures .bars").length === 1`)
 	tab.eval(`document.querySelector(".figures .setting:nth-child(2) details").open = true, press("0 to", document.querySelector(".figures .setting:nth-child(2)")), 0`, nil)
 	tab.until(`texts(".chip").join() === "cents ≥ 0 ×,cents < 100000 ×"`)

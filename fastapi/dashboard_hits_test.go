@@ -74,12 +74,12 @@ func TestDashboardShowsFourHits(t *testing.T) {
 	tab.goTo(url + "/#/search?index=notes")
 	tab.until(`document.querySelectorAll("#main .hit").length === 2 && texts("#main .hit:nth-of-type(2) dt").join() === "id,title"`)
 	var early bool
-	if tab.eval(`[...document.querySelector("#main .hit").querySelectorAll("button")].some(b => b.textContent === "all of it")`, &early); early {
+	if tab.eval(`[...document.querySelector("#main .hit").querySelectorAll("button")].some(b => b.textContent === "Show all")`, &early); early {
 		t.Error("a text that is seen whole has a button")
 	}
 	tab.look(320, 844, true)
-	tab.until(`[...document.querySelector("#main .hit").querySelectorAll("button")].some(b => b.textContent === "all of it")`)
+	tab.until(`[...document.querySelector("#main .hit").querySelectorAll("button")].some(b => b.textContent === "Show all")`)
 	check()
-	tab.eval(`press("all of it"), 0`, nil)
+	tab.eval(`press("Show all"), 0`, nil)
 	tab.until(`(node => !node.closest(".brief") && node.textContent.trim().length > 160)(document.querySelector("#main .hit .value:last-child"))`)
 }

@@ -35,7 +35,7 @@ const lookFaults = `(async () => {
 	};
 	const judge = drawn => {
 		for (const node of drawn ? document.querySelectorAll(".hit .brief .value") : []) {
-			if (node.checkVisibility({contentVisibilityAuto: true}) && node.scrollHeight > node.clientHeight + 1 && !/all of it|more field/.test(node.closest(".hit").querySelector(".foot").textContent)) found.push("cannot be opened: " + node.textContent.slice(0, 60));
+			if (node.checkVisibility({contentVisibilityAuto: true}) && node.scrollHeight > node.clientHeight + 1 && !/Show all|more field/.test(node.closest(".hit").querySelector(".foot").textContent)) found.push("cannot be opened: " + node.textContent.slice(0, 60));
 		}
 		const over = document.documentElement.scrollWidth - innerWidth;
 		if (over > 0) found.push(over + " pixels wider than the screen");
@@ -202,7 +202,7 @@ func TestEveryLook(t *testing.T) {
 				{"compare", "search?" + found + "&compare=" + neturl.QueryEscape(`{"settings":{"rankingRules":["words","exactness","typo"],"stopWords":["the"]},"search":{"matchingStrategy":"all"}}`), ".compared li", "", ".compared li"},
 				{"json", "search?" + found, ".hit .head button", `document.querySelector(".hit .head button").click()`, "dialog pre"},
 				{"documents", "documents?index=" + server.index, ".hit", `document.querySelectorAll("main details").forEach(node => node.open = true)`, ".hit"},
-				{"edit", "documents?index=" + server.index, ".hit", `[...document.querySelectorAll(".hit .head button")].find(b => b.textContent === "edit").click()`, "dialog textarea"},
+				{"edit", "documents?index=" + server.index, ".hit", `[...document.querySelectorAll(".hit .head button")].find(b => b.textContent === "Edit").click()`, "dialog textarea"},
 				{"settings", "settings?index=" + server.index, ".setting", "", ".setting"},
 				{"forms", "settings?group=words&index=" + server.index, ".setting", "", ".setting"},
 				{"rules", "rules", "main p", "", "main p"},

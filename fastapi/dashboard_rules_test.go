@@ -75,7 +75,7 @@ func TestDashboardRules(t *testing.T) {
 	tab.until(`document.querySelector("#main .reasons a")`)
 	tab.eval(`document.querySelector("#main .reasons a").click()`, nil)
 	tab.until(`texts(".deeds li").join("|") === "pins green boots at place 1|hides red boots|boosts (× 2) old boots" && texts("#main dd")[0] === "the query contains “boots”"`)
-	tab.eval(`press("edit"), 0`, nil)
+	tab.eval(`press("Edit"), 0`, nil)
 	tab.until(`document.querySelector("dialog tbody input")`)
 	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
 		t.Error(line)
@@ -111,6 +111,6 @@ func TestDashboardRules(t *testing.T) {
 			t.Errorf("%s lacks %s", rules, want)
 		}
 	}
-	tab.eval(`press("delete"), 0`, nil)
+	tab.eval(`press("Delete"), 0`, nil)
 	tab.until(`document.querySelector("#main .empty") && document.getElementById("said").textContent === "Rule deleted."`)
 }

@@ -38,7 +38,7 @@ func TestDashboardOperates(t *testing.T) {
 		}
 	}
 	tab.until(`texts("tbody .status").join() === "failed"`)
-	tab.eval(`press("retry"), 0`, nil)
+	tab.eval(`press("Retry"), 0`, nil)
 	tab.until(`texts("tbody .status").join() === "failed,failed"`)
 
 	to("keys", `document.querySelector(".rights") && document.querySelectorAll("#main article").length > 1`)
@@ -64,7 +64,7 @@ func TestDashboardOperates(t *testing.T) {
 	}
 	tab.eval(`document.querySelector("dialog").close()`, nil)
 	tab.until(`!main.textContent.includes("` + value + `")`)
-	tab.eval(`press("edit", [...document.querySelectorAll("#main article")].find(node => node.textContent.includes("shop"))), 0`, nil)
+	tab.eval(`press("Edit", [...document.querySelectorAll("#main article")].find(node => node.textContent.includes("shop"))), 0`, nil)
 	tab.until(`document.querySelector("dialog input")`)
 	tab.eval(`(() => {
 		type(document.querySelector("dialog input"), "store");
@@ -94,7 +94,7 @@ func TestDashboardOperates(t *testing.T) {
 			blob.text().then(text => saved.push(text));
 			return make(blob);
 		};
-		press("download");
+		press("Download");
 	})()`, nil)
 	tab.until(`saved.join() === "a dump" && document.getElementById("said").textContent === "20261127-1.dump is downloaded."`)
 	tab.eval(`press("restore"), 0`, nil)
@@ -124,7 +124,7 @@ func TestDashboardOperates(t *testing.T) {
 	if r := c.get("/network"); !strings.Contains(r.body, `"self":"here"`) || !strings.Contains(r.body, `"searchApiKey":"search-key-of-it"`) {
 		t.Error(r.body)
 	}
-	tab.eval(`document.querySelector("dialog").close(), press("remove"), 0`, nil)
+	tab.eval(`document.querySelector("dialog").close(), press("Remove"), 0`, nil)
 	tab.until(`document.querySelector("#main .empty")`)
 	to("system?view=logs", `main.textContent.includes("Show the log")`)
 	tab.eval(`press("Show the log"), 0`, nil)
@@ -174,7 +174,7 @@ func TestDashboardConverses(t *testing.T) {
 	tab.look(390, 844, true)
 	tab.goTo("http://" + c.address + "/#/system?view=chats")
 	tab.until(`texts("#main article h2").join() === "kitchen"`)
-	tab.eval(`press("try it"), type(document.querySelector("dialog input"), "m"), 0`, nil)
+	tab.eval(`press("Try it"), type(document.querySelector("dialog input"), "m"), 0`, nil)
 	ask := func(question, told string) {
 		t.Helper()
 		tab.eval(`type(document.querySelector("dialog textarea"), `+quoted(question)+`), press("Send"), 0`, nil)
@@ -191,7 +191,7 @@ func TestDashboardConverses(t *testing.T) {
 	}
 	ask("search nowhere for x", "I read: The search failed")
 	tab.until(`document.querySelector("dialog .said-by.bad")`)
-	tab.eval(`document.querySelector("dialog").close(), press("edit"), 0`, nil)
+	tab.eval(`document.querySelector("dialog").close(), press("Edit"), 0`, nil)
 	tab.until(`document.querySelector("dialog textarea")?.value === "S"`)
 	tab.eval(`(() => {
 		document.querySelector("dialog textarea").value = "Be kind.";

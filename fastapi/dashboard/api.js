@@ -15,6 +15,9 @@ export class Failure extends Error {
   }
 }
 
+/** Silence is the error of a request that no server answered. */
+export class Silence extends Error {}
+
 /** exact keeps numbers that JavaScript would round as they are written, where the browser can do that. */
 const exact = (_, value, context) => typeof value === "number" && context?.source !== undefined && JSON.rawJSON && !Number.isSafeInteger(value) && String(value) !== context.source
   ? JSON.rawJSON(context.source) : value;
@@ -36,7 +39,7 @@ export async function ask(path, {method, body, signal, whole} = {}) {
     text = await answer.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Is it running?", {cause: error});
+    throw new Silence("The server does not answer. Is it running?", {cause: error});
   }
   let value = null;
   try {

@@ -1,6 +1,6 @@
 // The page: who is asked for a key, which part is shown, and what the address bar remembers of it (never a key).
-import {ask, hasKey, useKey} from "./api.js";
-import {h, later, say, whenFailing} from "./dom.js";
+import {ask, hasKey, Silence, useKey} from "./api.js";
+import {again, h, later, say, whenFailing} from "./dom.js";
 import {searchView} from "./search.js";
 import {documentsView} from "./documents.js";
 import {settingsView} from "./settings.js";
@@ -11,7 +11,7 @@ import {keysView} from "./keys.js";
 import {systemView} from "./system.js";
 
 const views = {search: searchView, documents: documentsView, settings: settingsView, rules: rulesView, analytics: analyticsView, tasks: tasksView, keys: keysView, system: systemView};
-const main = document.getElementById("main"), nav = document.getElementById("nav"), keyForm = document.getElementById("key");
+const main = document.getElementById("main"), nav = document.getElementById("nav"), keyForm = document.getElementById("key"), forget = document.getElementById("forget");
 
 let stop = null; // ends what the view that is shown has going on
 let part = "";
@@ -85,7 +85,13 @@ async function open() {
   try {
     await views[part]({page, state: opened.state, signal, remember: state => signal.aborted || remember(state), reopen});
   } catch (error) {
-    if (!signal.aborted) failed(error);
+    if (signal.aborted) return;
+    failed(error);
+    if (error instanceof Silence) again(async () => { // the server may have been restarted
+      await ask("/health", {signal});
+      write();
+      await begin();
+    }, 2000, signal);
   }
 }
 
@@ -99,7 +105,7 @@ function failed(error) {
   document.getElementById("key-value").setAttribute("aria-invalid", String(wrong(error)));
   if (wrong(error)) return say("The server refuses this key: it is wrong, or it was revoked. Check that you copied all of it.", true);
   if (hasKey()) return say("The server refuses this key: " + error.message, true);
-  say("There is a master key. Enter it, or an API key: a search key opens the search, an admin key everything.");
+  say("This server has a master key. Enter it or an API key. A search key opens the search; an admin key opens everything.");
   document.getElementById("key-value").focus();
 }
 whenFailing(failed);
@@ -110,12 +116,10 @@ keyForm.addEventListener("submit", event => {
   useKey(input.value.trim());
   input.removeAttribute("aria-invalid");
   input.value = "";
-  document.getElementById("forget").hidden = !hasKey();
   begin();
 });
-document.getElementById("forget").addEventListener("click", () => {
+forget.addEventListener("click", () => {
   useKey("");
-  document.getElementById("forget").hidden = true;
   begin();
 });
 addEventListener("hashchange", open);
@@ -163,6 +167,7 @@ async function offer() {
 
 async function begin() {
   nav.hidden = false;
+  document.body.classList.remove("locked");
   offer();
   try {
     const version = await ask("/version");
@@ -170,12 +175,17 @@ async function begin() {
   } catch (error) {
     if (error.status === 401 || wrong(error)) {
       nav.hidden = true;
+      forget.hidden = true;
+      document.body.classList.add("locked");
       stop?.abort();
       main.replaceChildren();
       return failed(error);
     }
-    if (error.status === 403) keyForm.hidden = false; // a key that may not read the version may search all the same
+    // A key that may not read the version may search all the same.
   }
+  forget.hidden = !hasKey();
+  if (keyForm.contains(document.activeElement)) main.focus(); // it is hidden
+  keyForm.hidden = true;
   await open();
 }
 

@@ -12,12 +12,12 @@ export async function chatsView(box, signal) {
     if (signal.aborted) return;
     box.replaceChildren(h("p", {class: "about"}, "In a conversation a language model answers questions from the documents that it finds. A workspace says which provider is asked, and how. What the model learns about an index is the setting chat of that index."),
       h("p", null, h("button", {type: "button", class: "main", onclick: () => edit(null)}, "New workspace")),
-      ...results.length ? results.map(({uid}) => h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, brief(uid, 60)), h("button", {type: "button", class: "link", onclick: () => talk(uid, signal)}, "try it"), h("button", {type: "button", class: "link", onclick: () => edit(uid)}, "edit"), h("button", {type: "button", class: "link danger", onclick: async () => {
+      ...results.length ? results.map(({uid}) => h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, brief(uid, 60)), h("button", {type: "button", class: "link", onclick: () => talk(uid, signal)}, "Try it"), h("button", {type: "button", class: "link", onclick: () => edit(uid)}, "Edit"), h("button", {type: "button", class: "link danger", onclick: async () => {
         if (!confirm(`Delete the workspace ${uid}?`)) return;
         await ask(path(uid, ""), {method: "DELETE"});
         await draw();
         say("Workspace deleted.");
-      }}, "delete")))) : [h("p", {class: "empty"}, "There is no workspace.")]);
+      }}, "Delete")))) : [h("p", {class: "empty"}, "There is no workspace.")]);
   }
 
   async function edit(uid) {

@@ -46,7 +46,7 @@ export async function copiesView(box, signal) {
     }
     const row = ({name, bytes: size, createdAt}) => {
       const path = `/downloads/${kind.what}/${encodeURIComponent(name)}`;
-      const fetched = hasKey() ? h("button", {type: "button", class: "link", onclick: event => fetchInto(event.target, path, name, size)}, "download") : h("a", {class: "link", href: path, download: name}, "download");
+      const fetched = hasKey() ? h("button", {type: "button", class: "link", onclick: event => fetchInto(event.target, path, name, size)}, "Download") : h("a", {class: "link", href: path, download: name}, "Download");
       return h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name, 80)), h("td", {class: "number time"}, bytes(size)), h("td", {class: "time"}, when(createdAt)), h("td", {class: "time"}, fetched,
         h("button", {type: "button", class: "link", onclick: () => copy(curlFile(path, name, kind.what === "dumps"))}, "copy as curl"),
         h("button", {type: "button", class: "link", onclick: () => restoring(kind, name)}, "restore")));

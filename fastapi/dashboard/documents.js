@@ -51,7 +51,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     filter.value = one.value = "";
     chosen.clear();
     return learn();
-  }), field("Id", one), field("Filter", filter, true), field("Shown as", select([["", "cards"], ["table", "a table"]], s.view, v => { s.view = v; return draw(); }))), h("div", {class: "bar actions"}, summary,
+  }), field("Id", one), field("Filter", filter, true), field("Show as", select([["", "Cards"], ["table", "Table"]], s.view, v => { s.view = v; return draw(); }))), h("div", {class: "bar actions"}, summary,
   h("button", {type: "button", onclick: () => edit(null)}, "New document"),
   menu("Export", "Export the documents", Object.keys(formats).map(name => [`as ${name.toUpperCase()}`, () => exportAs(name)])),
   remove), fields, many, list, pages);
@@ -89,11 +89,11 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     remove.textContent = s.filter ? `Delete these ${count(found.total)}` : "Delete all documents";
     remove.hidden = found.total === 0 || s.id !== ""; // one document has its own button
     list.replaceChildren(...s.view === "table" ? [tableOf(found.results)] : found.results.map(doc => hitBox(doc, {key: key(), stored: true, pictures: true, actions: [
-      h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "edit"),
+      h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "Edit"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
         const id = textOf(doc[key()]);
         if (confirm(`Delete ${brief(id)}?`)) await finish(await ask(indexPath(uid, "/documents/" + encodeURIComponent(id)), {method: "DELETE"}), "deleted");
-      }}, "delete"),
+      }}, "Delete"),
     ]})));
     drawChosen();
     const go = (text, to) => h("button", {type: "button", disabled: to < 0 || to >= found.total || to === s.offset, onclick: () => {
@@ -102,7 +102,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
       return draw();
     }}, text);
     pages.replaceChildren();
-    if (found.total > pageSize) pages.append(go("Before", Math.max(0, s.offset - pageSize)), h("span", null, `${count(s.offset + 1)} to ${count(Math.min(found.total, s.offset + pageSize))}`), go("Next", s.offset + pageSize));
+    if (found.total > pageSize) pages.append(go("Previous", Math.max(0, s.offset - pageSize)), h("span", null, `${count(s.offset + 1)} to ${count(Math.min(found.total, s.offset + pageSize))}`), go("Next", s.offset + pageSize));
   }
 
   /** columns are the fields that a table shows: those that were chosen, or the id and the most frequent others. */
@@ -133,7 +133,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
         drawChosen();
       }});
       rows.push(box);
-      return h("tr", null, h("td", null, box), shown.map(name => h("td", {dir: "auto"}, brief(doc[name] === undefined ? "" : textOf(doc[name]), longestCell))), h("td", null, h("button", {type: "button", class: "link", "aria-label": "edit " + brief(id, 60), onclick: () => edit(doc)}, "edit")));
+      return h("tr", null, h("td", null, box), shown.map(name => h("td", {dir: "auto"}, brief(doc[name] === undefined ? "" : textOf(doc[name]), longestCell))), h("td", null, h("button", {type: "button", class: "link", "aria-label": "edit " + brief(id, 60), onclick: () => edit(doc)}, "Edit")));
     })));
     every.checked = rows.length > 0 && rows.every(row => row.checked);
     return h("div", {class: "scroll", tabIndex: 0}, table);

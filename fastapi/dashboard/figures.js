@@ -148,7 +148,7 @@ export function panel(list, {changed, choose}) {
     },
     /** draw shows an answer, or says why there is none. Every figure can be removed: one that the server refuses stops the others. */
     draw(found, told) {
-      out.replaceChildren(...told && list.length ? [h("p", {class: "soft", role: "status"}, told)] : [], ...list.map((f, i) => h("section", {class: "setting"}, h("div", {class: "head"}, h("h2", null, titleOf(f)), h("button", {type: "button", class: "link", "aria-label": `Remove the figure of ${brief(f[1], 60)}`, onclick: () => drop(i)}, "remove")), found?.[i] && drawOne(f, found[i], choose))));
+      out.replaceChildren(...told && list.length ? [h("p", {class: "soft", role: "status"}, told)] : [], ...list.map((f, i) => h("section", {class: "setting"}, h("div", {class: "head"}, h("h2", null, titleOf(f)), h("button", {type: "button", class: "link", "aria-label": `Remove the figure of ${brief(f[1], 60)}`, onclick: () => drop(i)}, "Remove")), found?.[i] && drawOne(f, found[i], choose))));
     },
   };
 }

@@ -72,18 +72,18 @@ const watch = new ResizeObserver(entries => requestAnimationFrame(() => { // lat
 
 /** value is a dd with a value of a document; plain is the same without marks. It has no more elements than it needs: there are many. */
 function value(name, shown, plain) {
-  const text = typeof shown === "string" ? shown : JSON.stringify(shown, null, 1), date = dateOf(name, plain);
+  const isText = typeof shown === "string", whole = isText ? shown : JSON.stringify(shown, null, 1), text = isText ? shown : whole.replace(/\n */g, " "), date = dateOf(name, plain);
   if (isList(shown)) return h("dd", null, valuesOf(shown, shown.length - 30));
   const pictured = isPicture(name, plain), most = pictured ? 80 : longest, pieces = marked(brief(text, most)), long = text.length > most;
   if (!long && !pictured) return h("dd", {class: "value", dir: "auto"}, pieces, date && h("span", {class: "soft"}, ` (${date})`));
   const node = h("span", {class: "value", dir: "auto"}, pieces), box = h("dd", null, node);
   if (long) {
     box.append(h("button", {type: "button", class: "link", onclick: event => {
-      node.replaceChildren(...marked(text.slice(0, 200000)));
+      node.replaceChildren(...marked(whole.slice(0, 200000)));
       event.target.remove();
-    }}, "all of it"));
+    }}, "Show all"));
   }
-  if (pictured) box.append(h("button", {type: "button", class: "link", onclick: event => event.target.replaceWith(h("img", {src: plain, alt: name, loading: "lazy", referrerPolicy: "no-referrer"}))}, "show picture"));
+  if (pictured) box.append(h("button", {type: "button", class: "link", onclick: event => event.target.replaceWith(h("img", {src: plain, alt: name, loading: "lazy", referrerPolicy: "no-referrer"}))}, "Show picture"));
   return box;
 }
 
@@ -127,14 +127,16 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored
     }
     list.append(h("div", {class: isLong(name) && "wide"}, label, value(name, shown[name], hit[name])));
   };
+  const ranked = Object.keys(hit._rankingScoreDetails ?? {score: 1}).length > 0; // else all have the same score
   // What matched is never folded away.
   const matched = name => !stored && (JSON.stringify(shown[name]) ?? "").includes(before);
   const first = names.filter((name, i) => name !== picture?.name && (i < folded || matched(name))), more = names.filter(name => !first.includes(name));
+  if (more.length === 1 && more[0] !== picture?.name) first.push(more.pop()); // it takes no more room than the button
   if (!stored && !fields?.length) first.sort((a, b) => isLong(a) - isLong(b)); // short ones share lines
   first.forEach(name => add(name, stored));
   const box = h("article", {class: "hit"}, h("div", {class: "head"},
     h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titled && typeof shown[titled] === "string" ? marked(brief(shown[titled], titleLength)) : titleOf(hit, key)), marks,
-    !stored && hit._rankingScore !== undefined && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list, h("div", {class: "foot"}));
+    !stored && hit._rankingScore !== undefined && ranked && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list, h("div", {class: "foot"}));
   if (picture) {
     box.classList.add("pictured");
     box.prepend(h("img", {class: "thumb", src: picture.address, alt: "", loading: "lazy", decoding: "async", referrerPolicy: "no-referrer", onerror: event => {
@@ -156,7 +158,7 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored
       }
       more.forEach(name => add(name, true));
       event.target.remove();
-    }}, more.length === 0 ? "all of it" : more.length === 1 ? "1 more field" : `${more.length} more fields`));
+    }}, more.length === 0 ? "Show all" : more.length === 1 ? "1 more field" : `${more.length} more fields`));
   };
   if (more.length || !stored && first.some(isCut)) offer();
   else if (!stored) {
@@ -178,7 +180,7 @@ export function columnsOf(hits, key, fields) {
 /** cell is the td of a field of a hit in a table, with its marks. */
 export function cell(hit, name) {
   const shown = (hit._formatted ?? hit)[name], values = isList(shown) && firstOf(shown);
-  if (values) return h("td", {dir: "auto"}, values.map((v, i) => [i > 0 && ", ", marked(brief(String(v), line))]), shown.length > values.length && h("span", {class: "soft"}, ` and ${count(shown.length - values.length)} more`));
+  if (values) return h("td", {dir: "auto", class: "name"}, values.map((v, i) => [i > 0 && ", ", marked(brief(String(v), line))]), shown.length > values.length && h("span", {class: "soft"}, ` and ${count(shown.length - values.length)} more`));
   return h("td", {dir: "auto", class: typeof hit[name] === "number" ? "number" : (textOf(hit[name]) ?? "").length > line && "long"}, shown === undefined ? "" : marked(brief(textOf(shown), 2 * line)));
 }
 

@@ -47,13 +47,13 @@ export async function networkView(box, signal) {
         return h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name, 60)), h("td", {class: "long", dir: "ltr"}, brief(remote.url, 200)),
           h("td", null, h("span", {class: remote.status === "available" ? "status succeeded" : "status failed"}, remote.status ?? "")),
           h("td", null, kept?.pendingTasks ? `${count(kept.pendingTasks)} tasks, ${bytes(kept.pendingBytes)}` : "none"),
-          h("td", null, h("button", {type: "button", class: "link", "data-at": "edit " + name, onclick: () => edit(network, name, act)}, "edit"), h("button", {type: "button", class: "link danger", "data-at": "remove " + name, onclick: async () => {
+          h("td", null, h("button", {type: "button", class: "link", "data-at": "edit " + name, onclick: () => edit(network, name, act)}, "Edit"), h("button", {type: "button", class: "link danger", "data-at": "remove " + name, onclick: async () => {
             if (confirm(`Remove ${name} from the network? Give its shards to others first.`)) await act({remotes: {[name]: null}}, `${name} was removed.`);
-          }}, "remove")));
+          }}, "Remove")));
       })))) : h("p", {class: "empty"}, "This server is in no network."),
       Object.keys(network.shards).length > 0 && [h("h2", null, "Shards"), h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["shard", "owners", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))),
         h("tbody", null, Object.entries(network.shards).map(([name, shard]) => h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name, 60)), h("td", {class: "long", dir: "auto"}, shard.remotes.join(", ")),
-          h("td", null, h("button", {type: "button", class: "link", "data-at": "owners " + name, onclick: () => editShard(network, name, act)}, "edit")))))))]].flat().filter(Boolean));
+          h("td", null, h("button", {type: "button", class: "link", "data-at": "owners " + name, onclick: () => editShard(network, name, act)}, "Edit")))))))]].flat().filter(Boolean));
   }
 
   await enabled(box, "network", async () => {

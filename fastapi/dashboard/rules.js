@@ -260,14 +260,14 @@ export async function rulesView({page, state, signal, remember}) {
     return h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, brief(nameOf(rule), 120)), h("span", {class: "status " + style}, text),
       h("label", {class: "check"}, h("input", {type: "checkbox", checked: rule.active !== false, onchange: event => change({active: event.target.checked})}), " on"),
       index && h("a", {class: "link", href: "#/search?" + new URLSearchParams({index, q: example, ...firstMinute(rule, p) && {at: firstMinute(rule, p)}})}, "preview"),
-      h("button", {type: "button", class: "link", onclick: () => edit(rule)}, "edit"),
+      h("button", {type: "button", class: "link", onclick: () => edit(rule)}, "Edit"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
         if (!confirm(`Delete the rule ${nameOf(rule)}?`)) return;
         const answer = await ask(path(rule.uid), {method: "DELETE"});
         if (answer?.taskUid !== undefined) await ended(answer);
         await draw();
         say("Rule deleted.");
-      }}, "delete")),
+      }}, "Delete")),
     h("dl", {class: "narrow"}, h("dt", null, "when"), h("dd", {dir: "auto"}, whenText(p)), h("dt", null, "does"), h("dd", null, h("ul", {class: "deeds"},
       p.pins.slice(0, 20).map(pin => h("li", null, "pins ", title(pin.indexUid, pin.id), ` at place ${pin.position + 1}`, where(pin.indexUid))), p.pins.length > 20 && h("li", {class: "soft"}, `and ${p.pins.length - 20} more`),
       p.scales.slice(0, 20).map(scale => h("li", null, scale.weight === 0 ? "hides " : scale.weight > 1 ? `boosts (× ${scale.weight}) ` : `demotes (× ${scale.weight}) `,

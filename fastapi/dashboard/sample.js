@@ -1,4 +1,5 @@
-// Films to try the search with.
+// Films to try the search with, and the index that they go to.
+export const sampleIndex = "films";
 export const sample = [
   {"id": 1, "title": "The General", "year": 1926, "director": "Buster Keaton", "genres": ["comedy", "action"], "country": "USA", "text": "A railway man chases his stolen locomotive across the lines of two armies."},
   {"id": 2, "title": "Metropolis", "year": 1927, "director": "Fritz Lang", "genres": ["science fiction", "drama"], "country": "Germany", "text": "In a city of towers and machines, the son of its master falls in love with a prophet of the workers."},

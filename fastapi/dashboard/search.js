@@ -1,5 +1,5 @@
 // Search as one types, with everything that narrows and orders it, and why hits stand where they do.
-import {ask, curl, ended, hasToken, indexPath, turns} from "./api.js";
+import {ask, curl, ended, hasToken, indexPath, Silence, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {bars, roundStep} from "./chart.js";
 import {compare} from "./compare.js";
@@ -7,10 +7,13 @@ import {panel, read, request} from "./figures.js";
 import {again, attempt, brief, copy, count, field, h, json, later, menu, redraw, say, select, show, svg} from "./dom.js";
 import {after, before, cell, columnsOf, hitBox, titleOf, why} from "./hit.js";
 import {local, promotions, whichRules} from "./rules.js";
-import {sample} from "./sample.js";
+import {sample, sampleIndex} from "./sample.js";
 import {uploader} from "./upload.js";
 
 const pageSize = 20;
+// What to search for in the sample: the query, and what it shows.
+const tries = [["love citty", "finds “city”"], ['"a tramp"', "is a phrase"], ["city -camera", "leaves out a word"]];
+let sampled = false; // the sample was loaded in this tab
 const lowestHit = 120; // pixels
 const spreadPause = 250; // milliseconds without another search, until the numbers of facets and similar queries are asked for
 const facetValues = 10; // of a facet that are shown at first
@@ -88,11 +91,17 @@ export async function searchView({page, state, remember, signal, reopen}) {
         show("Answer", h("pre", {tabIndex: 0}, json(await ask(path, {body, signal})).slice(0, 500000)));
       }}, "Raw JSON"),
       h("button", {type: "button", onclick: () => sides({})}, "Compare"),
-      select([["", "cards"], ["table", "table"]], s.view, v => { s.view = v; return search(); }, "Show hits as"),
-      h("label", {class: "check"}, h("input", {type: "checkbox", checked: true, onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures"),
-      h("details", {class: "more", open: s.filter || s.sort || s.group || s.embedder || s.at}, h("summary", null, "Filter, order, groups, meaning, fields, date"),
-        h("div", {class: "bar"}, field("Filter", filter, true), sorts, groups, hybrid, field("As shoppers see it on", moment)),
+      select([["", "Cards"], ["table", "Table"]], s.view, v => { s.view = v; return search(); }, "Show hits as"),
+      h("label", {class: "check"}, h("input", {type: "checkbox", checked: true, onchange: event => { s.pictures = event.target.checked; return search(); }}), " Pictures"),
+      h("details", {class: "more", open: s.filter || s.sort || s.group || s.embedder || s.at}, h("summary", null, "Filter, sort and group"),
+        h("div", {class: "bar"}, field("Filter", filter, true), sorts, groups, hybrid, field("Preview rules and dates at", moment)),
         fields), figures.box), hint,
+    sampled && s.index === sampleIndex ? h("p", {class: "try"}, "Try", tries.map(([q, shows]) => [h("button", {type: "button", onclick: () => {
+      box.value = s.q = q;
+      s.page = 1;
+      box.focus();
+      return search();
+    }}, q), shows]), ". Open “Why here” for the rank of a hit, and “Compare” to try other settings.") : "",
     h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, chips, map, hits, pages)));
 
   (s.index ? box : page.querySelector("input")).focus(); // what is typed before the first answer is not lost
@@ -185,6 +194,10 @@ export async function searchView({page, state, remember, signal, reopen}) {
         return;
       }
       clear();
+      if (error instanceof Silence) again(async () => { // the server may have been restarted
+        await ask("/health", {signal: own});
+        await search();
+      }, 2000, own);
       throw error;
     }
   }
@@ -283,7 +296,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const names = facetNames(), drawn = JSON.stringify([s.index, names]);
     if (groups.dataset.names === drawn) return;
     groups.dataset.names = drawn;
-    groups.replaceChildren(names.length ? field("Groups", select([["", "no groups"], ...names.map(name => [name, brief(name, 40)])], s.group, v => { s.group = v; s.page = 1; return search(); })) : "");
+    groups.replaceChildren(names.length ? field("Group by", select([["", "nothing"], ...names.map(name => [name, brief(name, 40)])], s.group, v => { s.group = v; s.page = 1; return search(); })) : "");
   }
 
   /** countAll counts the hits beyond maxTotalHits: without a query as a list of documents, else by reading the ids of all. */
@@ -341,12 +354,12 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const similar = Object.keys(known.embedders).length > 0 && id !== undefined && h("button", {type: "button", class: "link", onclick: async () => {
       const near = await ask(indexPath(s.index, "/similar"), {body: {id, embedder: s.embedder || Object.keys(known.embedders)[0], limit: 10, showRankingScore: true}, signal});
       show(`Similar to ${id}`, near.hits.map((other, i) => hitBox(other, {key: known.key, fields: s.fields, rank: i + 1})));
-    }}, "similar");
+    }}, "Similar");
     const raw = h("button", {type: "button", class: "link", onclick: () => {
       const plain = Object.fromEntries(Object.entries(hit).filter(([name]) => !["_formatted", "_rankingScoreDetails", "_rankingScore"].includes(name)));
       show(String(id ?? "Document"), h("pre", {tabIndex: 0}, json(plain).slice(0, 500000)));
     }}, "JSON");
-    return [raw, id !== undefined && h("a", {class: "link", href: "#/documents?" + new URLSearchParams({index: s.index, id})}, "edit"), similar,
+    return [raw, id !== undefined && h("a", {class: "link", href: "#/documents?" + new URLSearchParams({index: s.index, id})}, "Edit"), similar,
       id !== undefined && menu("Pin or hide", `Pin or hide ${title}`, promotions({index: s.index, id, title, rank, q, pinned: !!hit._rankingScoreDetails?.pin}, search))];
   }
 
@@ -429,7 +442,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       return change();
     }});
     const wantedTurn = turns(signal);
-    const wanted = () => h("input", {type: "search", placeholder: "find a value", "aria-label": `Find a value of ${brief(name)}`, oninput: later(async event => {
+    const wanted = () => h("input", {type: "search", placeholder: "Find a value", "aria-label": `Find a value of ${brief(name)}`, oninput: later(async event => {
       const own = wantedTurn(), text = event.target.value;
       untouched = !text;
       if (!text) return draw(entries.slice(0, few));
@@ -451,7 +464,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
           untouched = false;
           draw(entries);
           event.target.remove();
-        }}, "more values")));
+        }}, "More values")));
     };
     let open = unfolded.get(name) ?? (s.facets.has(name) || entries.length > 0 && early);
     const box = h("details", {class: "facet", open, ontoggle: () => {
@@ -479,7 +492,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       s.page = to;
       scrollTo({top: 0});
       return search();
-    }}, to === s.page - 1 ? "Before" : to === s.page + 1 ? "Next" : count(to));
+    }}, to === s.page - 1 ? "Previous" : to === s.page + 1 ? "Next" : count(to));
     pages.replaceChildren();
     if (answer.totalPages > 1) pages.append(go(s.page - 1), h("span", null, `page ${count(s.page)} of ${count(answer.totalPages)}`), go(s.page + 1));
   }
@@ -499,7 +512,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       drawRest();
       drawAround();
     }
-    sorts.replaceChildren(known.sortable.length ? field("Order", select([["", "by relevance"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], s.sort, v => { s.sort = v; s.page = 1; return search(); })) : "");
+    sorts.replaceChildren(known.sortable.length ? field("Sort", select([["", "by relevance"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], s.sort, v => { s.sort = v; s.page = 1; return search(); })) : "");
     const names = Object.keys(known.embedders);
     const ratio = h("input", {type: "range", min: 0, max: 1, step: 0.05, value: s.ratio, oninput: later(() => { s.ratio = Number(ratio.value); return search(); }, 60)});
     hybrid.replaceChildren(...names.length ? [field("Meaning", select([["", "words only"], ...names], s.embedder, v => { s.embedder = v; return search(); })), field("Words … meaning", ratio)] : []);
@@ -591,19 +604,20 @@ function firstStart(page, signal, reopen) {
     films.disabled = true;
     say("The sample is being indexed…");
     try {
-      await ask(indexPath("films", "/settings"), {method: "PATCH", body: {filterableAttributes: ["year", "genres", "country"], sortableAttributes: ["year"], searchableAttributes: ["title", "director", "genres", "text"]}});
-      const done = await ended(await ask(indexPath("films", "/documents"), {body: sample}));
+      await ask(indexPath(sampleIndex, "/settings"), {method: "PATCH", body: {filterableAttributes: ["year", "genres", "country"], sortableAttributes: ["year"], searchableAttributes: ["title", "director", "genres", "text"]}});
+      const done = await ended(await ask(indexPath(sampleIndex, "/documents"), {body: sample}));
       if (done.error) throw new Error(done.error.message);
+      sampled = true;
       await reopen();
     } finally {
       films.disabled = false;
     }
-  }}, "Try it with a sample of films");
+  }}, "Load sample films");
   page.append(h("h1", null, "There is nothing to search yet"), h("ol", {class: "steps"},
-    h("li", null, h("h2", null, "Add documents"), h("p", {class: "about"}, "Choose a file. The next step shows what is in it. Without a file of your own, take the sample."),
+    h("li", null, h("h2", null, "Add documents"), h("p", {class: "about"}, "Load 24 films to look around, or choose a file of your own. The page then shows what is in the file."),
       h("p", null, films), uploader({all: [], index: "", open: true, signal, done: reopen}),
-      h("details", {class: "more"}, h("summary", null, "Send them from a program"), h("pre", {tabIndex: 0}, command), h("button", {type: "button", onclick: () => copy(command)}, "Copy"))),
-    h("li", null, h("h2", null, "Choose filters and sort orders"), h("p", {class: "about"}, "Tick the fields in the table of the file. Facets appear beside the hits. All of it can be changed later, under Settings.")),
-    h("li", null, h("h2", null, "Search"), h("p", {class: "about"}, "This part then searches as you type, shows why a hit stands where it does, and copies each search as a command. For your site, take a search key from Keys."))));
+      h("details", {class: "more"}, h("summary", null, "Send documents from a program"), h("pre", {tabIndex: 0}, command), h("button", {type: "button", onclick: () => copy(command)}, "Copy"))),
+    h("li", null, h("h2", null, "Choose filters and sort orders"), h("p", {class: "about"}, "Tick fields in the table that the page makes of your file. Facets appear beside the hits. You can change all of this later under Settings.")),
+    h("li", null, h("h2", null, "Search"), h("p", {class: "about"}, "The page searches as you type, explains the rank of each hit, compares two settings side by side, and copies any search as a curl command."))));
   again(async () => page.querySelector(".plan") === null && (await indexes(signal))?.some(index => index.documents !== 0) && reopen(), 2000, signal);
 }

@@ -94,7 +94,7 @@ export async function tasksView({page, state, remember, signal}) {
       h("td", null, task.status === "failed" && retry(task), waits ? h("button", {type: "button", class: "link", "data-at": task.uid, onclick: async () => {
         await ask(`/tasks/cancel?uids=${task.uid}`, {method: "POST"});
         await draw();
-      }}, "cancel") : h("button", {type: "button", class: "link", "data-at": task.uid, onclick: () => show("Task " + task.uid, h("pre", {tabIndex: 0}, json(task)))}, "JSON")));
+      }}, "Cancel") : h("button", {type: "button", class: "link", "data-at": task.uid, onclick: () => show("Task " + task.uid, h("pre", {tabIndex: 0}, json(task)))}, "JSON")));
   }
 
   /** retry is a button that sends a failed task again; none where that cannot be done. */
@@ -104,7 +104,7 @@ export async function tasksView({page, state, remember, signal}) {
       const made = await ask(...request);
       await draw();
       say(`Task ${made.taskUid} tries it again.`);
-    }}, "retry");
+    }}, "Retry");
   }
 
   await draw();

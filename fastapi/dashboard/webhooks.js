@@ -18,12 +18,12 @@ export async function webhooksView(box, signal) {
     box.replaceChildren(h("p", {class: "about"}, "svc sends each webhook the tasks of each batch that has ended, as gzipped NDJSON. It tries again for a day."),
       h("p", null, h("button", {type: "button", class: "main", onclick: () => edit(null)}, "New webhook")),
       ...results.length ? results.map(hook => h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, brief(hook.url, 200)), !hook.isEditable && h("span", {class: "soft"}, "set by an option of the server"),
-        hook.isEditable && [h("button", {type: "button", class: "link", onclick: () => edit(hook)}, "edit"), h("button", {type: "button", class: "link danger", onclick: async () => {
+        hook.isEditable && [h("button", {type: "button", class: "link", onclick: () => edit(hook)}, "Edit"), h("button", {type: "button", class: "link danger", onclick: async () => {
           if (!confirm(`Delete the webhook ${hook.url}?`)) return;
           await ask("/webhooks/" + hook.uuid, {method: "DELETE"});
           await draw();
           say("Webhook deleted.");
-        }}, "delete")]), h("dl", {class: "narrow"}, h("dt", null, "headers"), h("dd", {dir: "auto"}, Object.entries(hook.headers).map(([name, value]) => `${name}: ${value}`).join(", ") || "none")))) : [h("p", {class: "empty"}, "There is no webhook.")]);
+        }}, "Delete")]), h("dl", {class: "narrow"}, h("dt", null, "headers"), h("dd", {dir: "auto"}, Object.entries(hook.headers).map(([name, value]) => `${name}: ${value}`).join(", ") || "none")))) : [h("p", {class: "empty"}, "There is no webhook.")]);
   }
 
   function edit(hook) {
@@ -61,7 +61,7 @@ export async function aliasesView(box, signal) {
           await ask("/aliases/" + encodeURIComponent(alias), {method: "DELETE"});
           await draw();
           say("Alias deleted.");
-        }}, "delete"))))))) : h("p", {class: "empty"}, "There is no alias."));
+        }}, "Delete"))))))) : h("p", {class: "empty"}, "There is no alias."));
   }
   await draw();
 }

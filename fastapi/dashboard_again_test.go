@@ -1,0 +1,42 @@
+package fastapi
+
+import "testing"
+
+// TestDashboardFindsTheServerAgain takes the server away from a page. It tells so, and goes on by itself once the server answers: a search
+// that failed is repeated, and a part that could not be opened is opened.
+func TestDashboardFindsTheServerAgain(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "metropolis"}, {"id": 2, "title": "sunrise"}]`))
+	const down, up, lost = `window.there = fetch; window.fetch = async () => { throw new TypeError("down"); }; 0`, `window.fetch = there; 0`,
+		`document.getElementById("said").textContent === "The server does not answer. Is it running?"`
+	tab.goTo(url + "/#/search?index=films")
+	tab.until(`document.querySelectorAll(".hit").length === 2`)
+	tab.eval(down, nil)
+	tab.eval(`(() => { const box = document.querySelector("input[type=search]"); box.value = "metropolis"; box.dispatchEvent(new Event("input")); })()`, nil)
+	tab.until(lost + ` && !document.querySelector(".hit")`)
+	tab.eval(up, nil)
+	tab.until(`document.querySelectorAll(".hit").length === 1 && document.getElementById("said").textContent === ""`)
+	tab.eval(down, nil)
+	tab.eval(`location.hash = "#/settings?index=films"; 0`, nil)
+	tab.until(lost + ` && !document.querySelector(".setting")`)
+	tab.eval(up, nil)
+	tab.until(`document.querySelector(".setting") && document.getElementById("said").textContent === ""`)
+}
+
+// TestDashboardSuggestsSearchesOfTheSample loads the sample and follows each suggestion: it finds something.
+func TestDashboardSuggestsSearchesOfTheSample(t *testing.T) {
+	tab := startChromium(t).open()
+	_, url := openPage(t, Options{})
+	tab.goTo(url + "/")
+	tab.until(`document.querySelector(".steps button.main")?.textContent === "Load sample films"`)
+	tab.eval(`document.querySelector(".steps button.main").click()`, nil)
+	tab.until(`document.querySelectorAll(".try button").length === 3 && document.querySelector(".summary").textContent.startsWith("24 found") && !document.querySelector(".score")`)
+	for i, mark := range []string{"city", "A tramp", "city"} {
+		b := []string{"0", "1", "2"}[i]
+		tab.eval(`document.querySelectorAll(".try button")[`+b+`].click()`, nil)
+		tab.until(`document.querySelector("input[type=search]").value === document.querySelectorAll(".try button")[` + b + `].textContent &&
+			location.hash.includes(new URLSearchParams({q: document.querySelectorAll(".try button")[` + b + `].textContent}).toString()) &&
+			[...document.querySelectorAll(".hit mark")].map(m => m.textContent).join(" ").includes("` + mark + `") && document.querySelector(".score")`)
+	}
+}
