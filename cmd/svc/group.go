@@ -124,7 +124,7 @@ func (o *options) openWriter(log *slog.Logger) (*groupWriter, error) {
 	}
 	l, err := net.Listen("tcp", o.Group.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w. Choose another address with --group-addr", o.Group.Addr, err)
+		return nil, listenError("--group-addr", o.Group.Addr, err)
 	}
 	w, err := o.newWriter(log)
 	if err != nil {

@@ -62,7 +62,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	// Before the data directory: if another program listens, none is created.
 	listener, err := net.Listen("tcp", o.HTTPAddr)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w. Choose another address with --http-addr", o.HTTPAddr, err)
+		return listenError("--http-addr", o.HTTPAddr, err)
 	}
 	defer listener.Close() // again, after the server did
 	address := "http://" + listener.Addr().String()
@@ -162,6 +162,14 @@ func awaitGraphs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, graphTime)
 	defer cancel()
 	segment.AwaitReadAhead(ctx)
+}
+
+// listenError says why svc cannot listen on the address that an option gives, and what to do.
+func listenError(option, address string, err error) error {
+	if _, _, bad := net.SplitHostPort(address); bad != nil {
+		return fmt.Errorf("%s must be a host and a port, such as localhost:7700 or 0.0.0.0:7700, got %q", option, address)
+	}
+	return fmt.Errorf("cannot listen on %s: %w. Choose another address with %s", address, err, option)
 }
 
 // closing closes c at the end of a function that returns *err.

@@ -27,7 +27,7 @@ func (o *options) vote(ctx context.Context, b *base, listener net.Listener, addr
 	defer closing(&err, "the data directory", lock)
 	l, err := net.Listen("tcp", o.Group.Addr)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w. Choose another address with --group-addr", o.Group.Addr, err)
+		return listenError("--group-addr", o.Group.Addr, err)
 	}
 	log := b.log
 	voter, err := group.OpenVoter(group.VoterOptions{

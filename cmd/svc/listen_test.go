@@ -1,0 +1,31 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+// TestAddressesThatCannotBeListenedOn: a start says what an address must be, or that another program listens on it.
+func TestAddressesThatCannotBeListenedOn(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for address, want := range map[string]string{
+		"7700":            `--http-addr must be a host and a port, such as localhost:7700 or 0.0.0.0:7700, got "7700"`,
+		"localhost":       `--http-addr must be a host and a port, such as localhost:7700 or 0.0.0.0:7700, got "localhost"`,
+		"localhost:99999": "cannot listen on localhost:99999: ",
+		l.Addr().String(): "cannot listen on " + l.Addr().String() + ": ",
+	} {
+		_, err := net.Listen("tcp", address)
+		if err == nil {
+			t.Fatalf("%s can be listened on", address)
+		}
+		got := listenError("--http-addr", address, err).Error()
+		if !strings.HasPrefix(got, want) || strings.HasPrefix(want, "cannot") && !strings.HasSuffix(got, ". Choose another address with --http-addr") {
+			t.Errorf("%s: %s", address, got)
+		}
+	}
+}
