@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// attackedRoutes has the parameters of each request that a writer and a voter answer; bodyOf is the body. A member may be an impostor that
-// knows the master key, or be broken.
+// attackedRoutes lists the parameters of each request that a writer and a voter serve; bodyOf stands for the body. The sender may be an
+// impostor that knows the master key, or a member with a bug.
 var attackedRoutes = map[Role]map[string][]string{
 	RoleWriter: {
 		"GET " + pathLog:    {"after", "wait"},
@@ -38,8 +38,8 @@ var attackedRoutes = map[Role]map[string][]string{
 
 const bodyOf = "body"
 
-// attackedValues are what parameters are given; ID stands for the id of the member that asks. A position of "end" is never that of the
-// writer, which goes on.
+// attackedValues are the values that parameters get; ID stands for the id of the member that asks. "end" is never the position of the
+// writer, because the writer keeps writing.
 var attackedValues = map[string][]string{
 	"after": {"", "x", "0.0.0", "1.1.0", "1.1.1", "1.1.18446744073709551615", "9.9.9", "-1.1.1", "1.1.1.1"},
 	"wait":  {"", "0", "-1", "1", "x", "99999999999999999999"},
@@ -58,11 +58,11 @@ var attackedValues = map[string][]string{
 		`{"member":"ID","address":"LEADER"}`},
 }
 
-// privateNames are files that no member gets by name: it gets copies of what it needs of them.
+// privateNames are files that no member may fetch by name. Members get copies of the parts that they need.
 var privateNames = []string{"auth.db", "GROUP", "LOCK", "tasks/queue.db", "tasks/running", "indexes/CATALOG", "features.json", "group/state/x/queue.db"}
 
-// TestAttackedRoutes sends random requests of a member to a writer and to a voter: none fails inside it, none gets a private file, none
-// costs much more than it is long, and the writer and the voter go on.
+// TestAttackedRoutes sends random requests of a member to a writer and to a voter. No request may cause an internal error, return a
+// private file, or cost much more memory than its length. The writer and the voter must keep working.
 func TestAttackedRoutes(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(o *WriterOptions) { o.standTime = 20 * time.Millisecond })
@@ -72,7 +72,7 @@ func TestAttackedRoutes(t *testing.T) {
 	attack(t, RoleWriter, s.routes(), "", s.answer)
 	f := newFollower(t, h, nil)
 	h.add("a", 4)
-	f.reach(h) // it is not compared: the writer holds files for the member that asked for a state
+	f.reach(h) // not compared with same: the writer holds files for the member that asked for a state
 
 	all := newElectors(t, 1)
 	e := leaderOf(t, all)
@@ -137,13 +137,13 @@ func attack[H any](t *testing.T, role Role, routes map[string]H, leader string, 
 	}
 }
 
-// unhurried is an answer without deadlines.
+// unhurried is a response writer that ignores deadlines.
 type unhurried struct{ *httptest.ResponseRecorder }
 
 func (unhurried) SetReadDeadline(time.Time) error  { return nil }
 func (unhurried) SetWriteDeadline(time.Time) error { return nil }
 
-// allocated returns how many bytes a call takes at least, of some: others take memory meanwhile.
+// allocated returns the fewest bytes that one of several calls allocates: other goroutines allocate at the same time.
 func allocated(f func()) uint64 {
 	least := ^uint64(0)
 	for range 5 {

@@ -21,7 +21,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// proposals are changes with files of their own, with a file in place of the data, and with neither.
+// proposals returns changes with files of their own, with a file instead of inline data, and with neither.
 func proposals() map[string]*proposal {
 	small, large := fileOf("tasks/payloads/a", []byte("small")), File{"tasks/payloads/b", 1 << 20, xxh3.Uint128{Hi: 3, Lo: 4}}
 	data := File{Size: 1 << 19, Sum: xxh3.Uint128{Hi: 5, Lo: 6}}
@@ -40,7 +40,7 @@ func proposals() map[string]*proposal {
 	}
 }
 
-// TestProposals compares what is written with testdata/proposals, which may not change, and reads it again.
+// TestProposals compares encoded proposals with testdata/proposals, which must not change, and decodes them again.
 func TestProposals(t *testing.T) {
 	all := proposals()
 	got := ""
@@ -66,9 +66,9 @@ func TestProposals(t *testing.T) {
 		if err != nil || !bytes.Equal(again.encode(), b) || !reflect.DeepEqual(again.data, p.data) || !reflect.DeepEqual(again.inline, p.inline) || again.nonce != p.nonce {
 			t.Errorf("%s: %+v, %v, want %+v", name, again, err, p)
 		}
-		for n := range len(b) - len(p.entry.Change.Data) { // the data go to the end: the log knows how many they are
+		for n := range len(b) - len(p.entry.Change.Data) { // the data end where the entry ends: only the log knows their length
 			if _, err := decodeProposal(b[:n], proposalVersion); err == nil {
-				t.Errorf("%s: %d of %d bytes are taken for all", name, n, len(b))
+				t.Errorf("%s: %d of %d bytes are accepted as a whole proposal", name, n, len(b))
 			}
 		}
 	}
@@ -86,11 +86,11 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestProposalsThatAreWrong: files of another content, twice, or that the entry does not name, and data in two places.
-func TestProposalsThatAreWrong(t *testing.T) {
+// TestInvalidProposals refuses files with other content, files named twice or not named by the entry, and data in two places.
+func TestInvalidProposals(t *testing.T) {
 	for name, change := range map[string]func(files, large *proposal) *proposal{
-		"another content":     func(p, _ *proposal) *proposal { p.inline[1] = []byte("smell"); return p },
-		"another size":        func(p, _ *proposal) *proposal { p.inline[1] = []byte("smaller"); return p },
+		"other content":       func(p, _ *proposal) *proposal { p.inline[1] = []byte("smell"); return p },
+		"other size":          func(p, _ *proposal) *proposal { p.inline[1] = []byte("smaller"); return p },
 		"an unknown file":     func(p, _ *proposal) *proposal { p.entry.Files = p.entry.Files[:1]; return p },
 		"data in two places":  func(_, p *proposal) *proposal { p.entry.Change.Data = []byte("changes"); return p },
 		"a file outside":      func(_, p *proposal) *proposal { p.entry.Change.Name = "../x"; return p },
@@ -110,7 +110,7 @@ func TestProposalsThatAreWrong(t *testing.T) {
 	}
 }
 
-// FuzzDecodeProposal reads bytes as a proposal and as the name of a file in the spool. What is read is what its encoding says.
+// FuzzDecodeProposal decodes bytes as a proposal and as the name of a file in the spool. Encoding the result must give the same bytes.
 func FuzzDecodeProposal(f *testing.F) {
 	for _, p := range proposals() {
 		f.Add(p.encode(), fileKey(10, p.entry.fileSum()))
@@ -132,7 +132,8 @@ func (e *Entry) fileSum() xxh3.Uint128 {
 	return e.Files[0].Sum
 }
 
-// TestSpool: a file is there once all of its bytes are, and as long as an entry or another member may need it.
+// TestSpool checks that a file appears only when all of its bytes have arrived, and stays as long as an entry or another
+// member may need it.
 func TestSpool(t *testing.T) {
 	fsys := vfs.NewMem()
 	must := func(err error) {
@@ -167,7 +168,7 @@ func TestSpool(t *testing.T) {
 		"a negative length": {key[:33] + "-1", bytes.NewReader(whole)},
 	} {
 		if s.receive(x.key, 5, x.body) == nil || s.has(key, 0) {
-			t.Errorf("%s: it is taken", what)
+			t.Errorf("%s: the spool accepts it", what)
 		}
 	}
 	must(s.receive(key, 5, bytes.NewReader(whole)))
@@ -204,7 +205,7 @@ func TestSpool(t *testing.T) {
 	if got := open(crashed); len(got) != 3 {
 		t.Errorf("after a crash there are %q", got)
 	}
-	must(s.sweep(7)) // all are young
+	must(s.sweep(7)) // all files are too young to be removed
 	for key, f := range s.files {
 		f.at = f.at.Add(-spoolTime - time.Second)
 		s.files[key] = f
@@ -230,12 +231,12 @@ func TestSpool(t *testing.T) {
 	s.files[huge] = spooled{8, spoolBytes + 1, time.Now(), 0} // an index that was guessed: the entry comes with a later one
 	must(s.sweep(9))
 	if !s.has(huge, 10) {
-		t.Error("a file that has just come is removed where there are many")
+		t.Error("a new file is removed from a full spool")
 	}
 	s.files[huge] = spooled{10, spoolBytes + 1, time.Now().Add(-aheadTime - time.Second), 0}
 	must(s.sweep(10))
 	if s.has(huge, 10) {
-		t.Error("a file stays where there are many")
+		t.Error("an old file stays in a full spool")
 	}
 }
 
@@ -243,7 +244,7 @@ type torn struct{}
 
 func (*torn) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestDamagedIdentity: a GROUP with another byte is never taken for that of another member.
+// TestDamagedIdentity changes each byte of GROUP: the result must not be read as the identity of another member.
 func TestDamagedIdentity(t *testing.T) {
 	fsys := vfs.NewMem()
 	id := &Identity{Group: newID(), Name: "shop", Member: newID(), Role: RoleVoter, Term: 3}
@@ -264,7 +265,7 @@ func TestDamagedIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := identityOf(fsys, "data"); err == nil && (got == nil || !reflect.DeepEqual(got, id)) {
-			t.Errorf("with byte %d another one it is %+v", i, got)
+			t.Errorf("with byte %d changed, the identity is %+v", i, got)
 		}
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// TestAVoterIsNotBehindForEver: it answers from what it has where no leader says anything, and where changes cannot be made.
-func TestAVoterIsNotBehindForEver(t *testing.T) {
+// TestAVoterStopsWaitingToCatchUp checks when a voter that may be behind answers reads all the same: after no leader was heard for a
+// while, or after changes failed for a while.
+func TestAVoterStopsWaitingToCatchUp(t *testing.T) {
 	t.Parallel()
 	const long = toldTime + time.Second
 	for _, tt := range []struct {
@@ -17,7 +18,7 @@ func TestAVoterIsNotBehindForEver(t *testing.T) {
 		want            bool
 	}{{0, 0, true}, {time.Second, time.Second, true}, {long, 0, false}, {0, long, false}, {long, long, false}} {
 		if got := awaited(tt.silent, tt.failing); got != tt.want {
-			t.Errorf("silent for %v, failing for %v: %v", tt.silent, tt.failing, got)
+			t.Errorf("awaited(%v, %v) = %v, want %v", tt.silent, tt.failing, got, tt.want)
 		}
 	}
 	v := &Voter{o: VoterOptions{Logger: slog.New(slog.DiscardHandler)}, changed: make(chan struct{})}
@@ -25,22 +26,22 @@ func TestAVoterIsNotBehindForEver(t *testing.T) {
 	since := v.troubled
 	v.failed(errLapsed(""))
 	if since.IsZero() || !v.troubled.Equal(since) {
-		t.Errorf("changes fail since %v, and then since %v", since, v.troubled)
+		t.Errorf("troubled is %v after the first failure, %v after the second", since, v.troubled)
 	}
 	if v.failed(nil); !v.troubled.IsZero() {
-		t.Errorf("changes still fail since %v", v.troubled)
+		t.Errorf("troubled is %v after a success", v.troubled)
 	}
 	v.failed(errSum)
 	if v.reach(1); !v.troubled.IsZero() {
-		t.Errorf("changes fail since %v though one was made", v.troubled)
+		t.Errorf("troubled is %v after a change was applied", v.troubled)
 	}
 	if v.failed(errSum); v.troubled.IsZero() {
-		t.Error("changes that fail again do not count")
+		t.Error("troubled is zero after another failure")
 	}
 }
 
-// TestBehind: a voter that was started again is behind until it has nearly all that the others accepted meanwhile. What it hears of the
-// leader first says nothing of that.
+// TestBehind checks that a restarted voter reports that it is behind until it has nearly all changes that the others accepted meanwhile.
+// Its first message from the leader does not say how far that is.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	all := newElectors(t, 3)
@@ -57,10 +58,10 @@ func TestBehind(t *testing.T) {
 	last := leaderOf(t, all).v.Position().Index
 	e.start()
 	if !e.v.Behind() {
-		t.Error("it is not behind when it starts")
+		t.Error("the restarted voter is not behind")
 	}
 	within(t, "it has caught up again", func() bool { return !e.v.Behind() })
 	if at := e.v.Position().Index; at+caughtLag < last {
-		t.Errorf("it is behind no longer at %d, and the others were at %d", at, last)
+		t.Errorf("the voter reports that it has caught up at %d, the others were at %d", at, last)
 	}
 }

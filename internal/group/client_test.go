@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// TestTheLeaderIsTriedNext: a reader tries the leader that a voter tells of, and the others when that one does not answer.
+// TestTheLeaderIsTriedNext checks the order of addresses: a reader tries the leader that a voter names, and the others when that leader
+// does not answer.
 func TestTheLeaderIsTriedNext(t *testing.T) {
 	t.Parallel()
 	type step struct {
-		dials, hears string // who is tried, and who leads as it says
+		dials, hears string // the address that is dialled, and the leader that it names
 		fails        bool
 		told         bool
 		want         []string

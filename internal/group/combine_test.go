@@ -12,10 +12,10 @@ import (
 	"svc/internal/commit"
 )
 
-// filesOfTest returns the names of the files of a manifest of these tests.
+// filesOfTest returns the names of the files in a manifest of these tests.
 func filesOfTest(_ string, b []byte) ([]string, error) { return strings.Fields(string(b))[1:], nil }
 
-// partial has manifests name only the files that the manifest before does not name.
+// partial removes from each manifest the files that the previous manifest of the index names, as voters do.
 func partial(entries []*Entry) []*Entry {
 	before, some := map[string][]string{}, make([]*Entry, len(entries))
 	for i, e := range entries {
@@ -30,7 +30,7 @@ func partial(entries []*Entry) []*Entry {
 	return some
 }
 
-// directoryOf makes the changes of entries in a directory: manifests with their files, payloads, and the other files by their content.
+// directoryOf returns the directory after entries: manifests with their files, payloads, and the content of other files.
 func directoryOf(entries []*Entry) map[string]string {
 	d := map[string]string{}
 	for _, e := range entries {
@@ -51,8 +51,8 @@ func directoryOf(entries []*Entry) map[string]string {
 	return d
 }
 
-// TestCombinedEntriesMakeTheSame combines random entries: after those that Unsettled says the directory is that of the entries, and files
-// that are named no more are not needed.
+// TestCombinedEntriesMakeTheSame combines random entries. At each settled position, as Unsettled reports it, the directory must be the
+// same as without combining. Files that no combined entry names must be left out.
 func TestCombinedEntriesMakeTheSame(t *testing.T) {
 	saved, between := 0, 0
 	for range 300 {
@@ -117,7 +117,7 @@ func TestCombinedEntriesMakeTheSame(t *testing.T) {
 			}
 			got, want := directoryOf(combined[:i+1]), directoryOf(entries[:i+1])
 			if !maps.Equal(got, want) {
-				t.Fatalf("after entry %d of %d there is %v, and should be %v", i, len(entries), got, want)
+				t.Fatalf("after entry %d of %d the directory is %v, want %v", i, len(entries), got, want)
 			}
 		}
 		for _, e := range entries {
@@ -128,15 +128,15 @@ func TestCombinedEntriesMakeTheSame(t *testing.T) {
 			}
 		}
 		if end >= len(entries) {
-			t.Fatal("the last entry does not end what was combined")
+			t.Fatal("the last entry is not settled")
 		}
 	}
 	if saved == 0 || between == 0 {
-		t.Errorf("%d files are not needed, and after %d entries the directory is another", saved, between)
+		t.Errorf("%d files were saved, and %d entries were unsettled; want some of both", saved, between)
 	}
 }
 
-// TestUncombinedEntriesAreSettled: what was not combined has a moment after each entry.
+// TestUncombinedEntriesAreSettled checks that each entry that was not combined is a consistent position.
 func TestUncombinedEntriesAreSettled(t *testing.T) {
 	var raw [][]byte
 	for i := range 4 {

@@ -16,7 +16,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// lost returns the names of files that a power failure now takes, or whose content it changes.
+// lost returns the names of files that a power failure now would remove or change.
 func lost(t *testing.T, mem *vfs.MemFS, files map[string]string) (names []string) {
 	t.Helper()
 	left := mem.CrashClone(nil)
@@ -29,12 +29,12 @@ func lost(t *testing.T, mem *vfs.MemFS, files map[string]string) (names []string
 	return names
 }
 
-// unlinkableFS gives no file a second name, as some file systems.
+// unlinkableFS has no hard links, like some file systems.
 type unlinkableFS struct{ vfs.FS }
 
 func (unlinkableFS) Link(string, string) error { return errors.ErrUnsupported }
 
-// TestPositionsAreDurable: the position is durable before the next change is made.
+// TestPositionsAreDurable checks that add makes a position durable before it returns.
 func TestPositionsAreDurable(t *testing.T) {
 	mem := vfs.NewMem()
 	if err := vfs.MakeDir(mem, "data"); err != nil {
@@ -51,7 +51,7 @@ func TestPositionsAreDurable(t *testing.T) {
 			t.Errorf("a power failure leaves %v, %v, %v, want %v", at, ok, err, want)
 		}
 	}
-	// One that was written without a sync is durable when it is settled.
+	// settle makes a position durable that was written without a sync.
 	want := Position{1, 2, 9}
 	if err := errors.Join(p.write(want), p.settle(), p.close()); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestPositionsAreDurable(t *testing.T) {
 	}
 }
 
-// imageSource is a source with an image, and no entries.
+// imageSource serves an image and no entries.
 type imageSource struct {
 	image Image
 	files map[string]string
@@ -86,10 +86,10 @@ func (s *imageSource) next() bool      { return false }
 func (s *imageSource) address() string { return "test" }
 func (s *imageSource) close()          {}
 
-// TestCopiedDirectoriesAreDurable: a copy of another member's data is durable before it takes the place of what was there, and is in place
-// for good when that is over.
+// TestCopiedDirectoriesAreDurable checks that a copy of another member's data is durable before it replaces the old data, and that the
+// replacement is durable when it is complete.
 func TestCopiedDirectoriesAreDurable(t *testing.T) {
-	payload := payloadDir + "/1.ndjson" // the log of this member keeps it, and is to be cut
+	payload := payloadDir + "/1.ndjson" // the log of this member holds its content, and is about to be cut
 	files := map[string]string{
 		"indexes/000000/000000.seg": "kept", "indexes/000000/000001.seg": "fetched", "indexes/000001/000000.seg": "in a directory of its own", payload: "a payload",
 	}
@@ -140,16 +140,16 @@ func TestCopiedDirectoriesAreDurable(t *testing.T) {
 			return all
 		}
 		if names := lost(t, mem, at("data/"+joinDir)); len(names) > 0 {
-			t.Errorf("linkable %v: a power failure takes %q of the copy", linkable, names)
+			t.Errorf("linkable %v: a power failure loses %q of the copy", linkable, names)
 		}
 		left := &Reader{o: ReaderOptions{FS: mem.CrashClone(nil), Dir: "data"}}
 		if x, err := left.staged(); x == nil || err != nil {
-			t.Errorf("a power failure takes the note of the copy: %v", err)
+			t.Errorf("a power failure loses the note of the copy: %v", err)
 		}
 		must(r.Replace())
 		must(r.position.close())
 		if names := lost(t, mem, at("data")); len(names) > 0 {
-			t.Errorf("linkable %v: a power failure takes %q", linkable, names)
+			t.Errorf("linkable %v: a power failure loses %q", linkable, names)
 		}
 		crashed := mem.CrashClone(nil)
 		for _, name := range []string{replaceFile, joinDir, "indexes/000007/000000.seg"} {
@@ -164,8 +164,8 @@ func TestCopiedDirectoriesAreDurable(t *testing.T) {
 	}
 }
 
-// TestRejoiningsAreDurable: what a former member has promised does not come back.
-func TestRejoiningsAreDurable(t *testing.T) {
+// TestRejoinsAreDurable checks that a power failure after Rejoin does not bring back the old member id, its log or its position.
+func TestRejoinsAreDurable(t *testing.T) {
 	mem := vfs.NewMem()
 	id := Identity{Name: "shop", Group: "g", Member: newID(), Role: RoleVoter, Term: 1}
 	if err := errors.Join(vfs.MakeDir(mem, "data/"+ballotDir), id.write(mem, "data"), vfs.WriteFile(mem, "data/"+positionFile, []byte("x")), mem.SyncDir("data/"+workDir)); err != nil {
@@ -186,11 +186,11 @@ func TestRejoiningsAreDurable(t *testing.T) {
 	}
 }
 
-// TestCopiesAfterFailuresAreDurable lets each file operation of a copy fail, alone or with the one behind it, with what a sync would have
-// made durable lost: the next tries make all durable.
+// TestCopiesAfterFailuresAreDurable fails each file operation of a copy, alone or together with the next one. A failed sync loses the data
+// that it would have made durable. The retries must make everything durable.
 func TestCopiesAfterFailuresAreDurable(t *testing.T) {
 	files := map[string]string{"indexes/000000/000000.seg": "fetched", "indexes/000001/000000.seg": "in another directory"}
-	failures, broken := 0, errors.New("of the test")
+	failures, broken := 0, errors.New("injected failure")
 	for n := int64(0); ; n++ {
 		count := 1 + n%2
 		mem := vfs.NewMem()
@@ -221,10 +221,10 @@ func TestCopiesAfterFailuresAreDurable(t *testing.T) {
 			}
 		}
 		if err != nil {
-			t.Fatalf("operation %d and %d more failed before: %v", n/2, count-1, err)
+			t.Fatalf("operation %d and %d more failed: %v", n/2, count-1, err)
 		}
 		if names := lost(t, mem, whole); len(names) > 0 {
-			t.Errorf("operation %d and %d more failed before: a power failure takes %q of the copy", n/2, count-1, names)
+			t.Errorf("operation %d and %d more failed: a power failure loses %q of the copy", n/2, count-1, names)
 		}
 		if !failed {
 			break

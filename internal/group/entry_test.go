@@ -19,7 +19,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")
 
-// examples are one of each message.
+// examples returns one message of each kind.
 func examples() (*Entry, *Batch, *Image) {
 	seg := File{"indexes/000003/000007.seg", 300, xxh3.Uint128{Hi: 1, Lo: 2}}
 	e := &Entry{
@@ -37,7 +37,7 @@ func examples() (*Entry, *Batch, *Image) {
 	return e, t, s
 }
 
-// TestFormats compares what is written with testdata/formats, which may not change, and reads it again.
+// TestFormats compares encoded messages with testdata/formats, which must not change, and decodes them again.
 func TestFormats(t *testing.T) {
 	e, b, s := examples()
 	got := "entry\n" + hex.Dump(e.Encode()) + "batch\n" + hex.Dump(b.Encode()) + "state\n" + hex.Dump(s.Encode())
@@ -68,7 +68,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestDamagedMessagesAreRefused changes each byte of a batch and a state, and cuts them off.
+// TestDamagedMessagesAreRefused changes each byte of a batch and of a state, and truncates them at each length.
 func TestDamagedMessagesAreRefused(t *testing.T) {
 	_, b, s := examples()
 	for what, m := range map[string]struct {
@@ -85,21 +85,21 @@ func TestDamagedMessagesAreRefused(t *testing.T) {
 			flipped := bytes.Clone(m.whole)
 			flipped[i] ^= 1 << (i % 8)
 			if m.decode(flipped) == nil {
-				t.Errorf("%s: byte %d is another one, and nobody sees it", what, i)
+				t.Errorf("%s: a change of byte %d is not detected", what, i)
 			}
 			if m.decode(m.whole[:i]) == nil {
-				t.Errorf("%s: %d of %d bytes are taken for all", what, i, len(m.whole))
+				t.Errorf("%s: %d of %d bytes are accepted as a whole message", what, i, len(m.whole))
 			}
 		}
 	}
 }
 
-// TestMessagesOfALaterVersion says which side is to be updated.
+// TestMessagesOfALaterVersion checks that the error says which side must be updated.
 func TestMessagesOfALaterVersion(t *testing.T) {
 	e, b, s := examples()
 	for _, tt := range []struct {
 		b       []byte
-		version int // where it stands
+		version int // offset of the version
 		decode  func([]byte) error
 	}{
 		{e.Encode(), 0, func(b []byte) error { _, err := DecodeEntry(b); return err }},
@@ -114,7 +114,7 @@ func TestMessagesOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestStatesThatReachOutside: what a state names is below the data directory, and nothing is named twice.
+// TestStatesThatReachOutside checks that a state cannot name a file outside the data directory, or one file twice.
 func TestStatesThatReachOutside(t *testing.T) {
 	for _, names := range [][]string{{"../x"}, {"/x"}, {"."}, {""}, {"a/../x"}, {"a", "a"}, {"a", "a/b"}} {
 		s := &Image{}
@@ -131,7 +131,7 @@ func TestStatesThatReachOutside(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads bytes as each message. What is read is what its encoding says.
+// FuzzDecode decodes bytes as each message. Encoding the result must give the same bytes.
 func FuzzDecode(f *testing.F) {
 	e, b, s := examples()
 	f.Add(e.Encode())
@@ -176,7 +176,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// TestLastPosition reads records of which the last ones are cut off or damaged.
+// TestLastPosition reads files of positions whose last records are cut off or damaged.
 func TestLastPosition(t *testing.T) {
 	var b []byte
 	for i := range uint64(3) {
@@ -193,7 +193,7 @@ func TestLastPosition(t *testing.T) {
 		flipped[i] ^= 1
 		p, ok := lastPosition(flipped)
 		if before := i / positionBytes; ok != (before > 0) || ok && p.Index != uint64(before-1) {
-			t.Errorf("with byte %d another one: %v, %v", i, p, ok)
+			t.Errorf("with byte %d changed: %v, %v", i, p, ok)
 		}
 	}
 }

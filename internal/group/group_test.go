@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestReaderHoldsWhatTheWriterHolds joins, follows random changes, and comes back after stops of either side, and compares the directories.
+// TestReaderHoldsWhatTheWriterHolds joins a reader, follows random changes over restarts of either side, and compares the directories.
 func TestReaderHoldsWhatTheWriterHolds(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

@@ -35,7 +35,7 @@ const (
 	testFormat = "4"
 )
 
-// host is a data directory with the stores of a writer.
+// host is a writer: a data directory with its stores.
 type host struct {
 	t       *testing.T
 	dir     string
@@ -46,7 +46,7 @@ type host struct {
 	keys    *auth.Keys
 	queue   *task.Queue
 	batch   int
-	v       int // of the next documents
+	v       int // value of the next documents
 }
 
 // newHost starts a writer on an empty directory.
@@ -163,7 +163,7 @@ func (h *host) add(uid string, ids ...int) {
 	h.enqueue(uid, task.AddDocuments{MayCreate: true, Documents: len(ids)}, p)
 }
 
-// step changes something at random.
+// step makes a random change.
 func (h *host) step(r *rand.Rand) {
 	h.t.Helper()
 	uid := []string{"a", "b", "c"}[r.IntN(3)]
@@ -201,7 +201,7 @@ func (h *host) step(r *rand.Rand) {
 	}
 }
 
-// documents returns the documents of all indexes: id → v, by uid.
+// documents returns the documents of all indexes: uid → id → v.
 func (h *host) documents() map[string]map[string]int {
 	h.t.Helper()
 	all := map[string]map[string]int{}
@@ -227,7 +227,7 @@ func (h *host) documents() map[string]map[string]int {
 	return all
 }
 
-// member is a reader, which runs until stop.
+// follower is a reader that runs until stop.
 type follower struct {
 	t      *testing.T
 	o      ReaderOptions
@@ -260,7 +260,7 @@ func (f *follower) start() {
 	go func() { f.done <- f.run(ctx) }()
 }
 
-// run does what a program does that is a warm standby.
+// run does what the program of a warm standby does.
 func (f *follower) run(ctx context.Context) error {
 	if err := f.r.Join(ctx); err != nil {
 		return err
@@ -295,11 +295,11 @@ func (f *follower) stop() {
 	f.r = nil
 }
 
-// reach waits until the follower is where the writer is.
+// reach waits until the follower is at the position of the writer.
 func (f *follower) reach(h *host) {
 	f.t.Helper()
 	h.idle()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // a byte that changes may cost the time that a peer waits for more
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // a changed byte may cost a whole connection timeout
 	defer cancel()
 	for {
 		at := h.w.Position()
@@ -318,7 +318,7 @@ func (f *follower) reach(h *host) {
 	}
 }
 
-// same compares the directory of the follower with that of the writer. Nothing changes meanwhile.
+// same compares the directories of follower and writer. Nothing may change meanwhile.
 func (f *follower) same(h *host) {
 	f.t.Helper()
 	for deadline := time.Now().Add(time.Minute); h.w.fs.count() > 0; time.Sleep(time.Millisecond) {
@@ -331,17 +331,17 @@ func (f *follower) same(h *host) {
 		if g, ok := got[name]; !ok {
 			f.t.Errorf("%s is missing", name)
 		} else if g != want[name] {
-			f.t.Errorf("%s has %d bytes, and other ones than the %d of the writer", name, len(g), len(want[name]))
+			f.t.Errorf("%s has %d bytes that differ from the %d of the writer", name, len(g), len(want[name]))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[name]; !ok && !isPayload(name) { // those go with the next entry
-			f.t.Errorf("%s is there, and the writer has none", name)
+		if _, ok := want[name]; !ok && !isPayload(name) { // payloads are removed with the next entry
+			f.t.Errorf("%s is there, but not at the writer", name)
 		}
 	}
 }
 
-// contentOf returns what a data directory holds: files by name, and the buckets of bbolt files.
+// contentOf returns the files of a data directory by name, and the buckets of bbolt files.
 func contentOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -383,7 +383,7 @@ func contentOf(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// buckets returns what a bbolt file holds. It is copied, as it may be open.
+// buckets returns the buckets of a bbolt file. It reads a copy, because the file may be open.
 func buckets(t *testing.T, name string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile(name)
@@ -415,7 +415,7 @@ func buckets(t *testing.T, name string) map[string]string {
 		}
 		return all
 	}
-	t.Fatalf("%s has no format that is known", name)
+	t.Fatalf("%s has an unknown format", name)
 	return nil
 }
 

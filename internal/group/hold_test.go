@@ -9,7 +9,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestHeldFilesStay removes files while a reader is behind, and lets it go on.
+// TestHeldFilesStay removes files while a reader is behind: they stay until the reader has gone on.
 func TestHeldFilesStay(t *testing.T) {
 	mem := vfs.NewMem()
 	last, behind := uint64(7), true
@@ -26,7 +26,7 @@ func TestHeldFilesStay(t *testing.T) {
 	there := func(name string, want bool) {
 		t.Helper()
 		if _, err := mem.Stat(name); (err == nil) != want {
-			t.Errorf("%s is there: %v, want %v", name, err == nil, want)
+			t.Errorf("%s exists: %v, want %v", name, err == nil, want)
 		}
 	}
 	remove := func(name string, all bool) {
@@ -53,7 +53,7 @@ func TestHeldFilesStay(t *testing.T) {
 	remove(payload, false)
 	remove(directory, true)
 	if err := h.Remove("data/indexes/000001/none.seg"); err == nil {
-		t.Error("a file that is not there is removed")
+		t.Error("a missing file can be removed")
 	}
 	if err := h.release(6); err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestHeldFilesStay(t *testing.T) {
 	there(directory, false)
 }
 
-// TestHeldFilesAreNeverTakenForNewOnes makes and removes files of few names at random: what is there in the end is what would be there
-// without holding.
+// TestHeldFilesAreNeverTakenForNewOnes creates and removes files at random, with few names. In the end the directory must be the same as
+// without holding files.
 func TestHeldFilesAreNeverTakenForNewOnes(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -9,7 +9,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestFlippedBytesOfAnIdentity flips each bit of GROUP, and cuts the file off anywhere: no member takes itself for another one.
+// TestFlippedBytesOfAnIdentity flips each bit of GROUP and truncates the file at each length: it must never be read as another identity.
 func TestFlippedBytesOfAnIdentity(t *testing.T) {
 	t.Parallel()
 	disk, dir := vfs.NewMem(), "data"
@@ -37,7 +37,7 @@ func TestFlippedBytesOfAnIdentity(t *testing.T) {
 		case !reflect.DeepEqual(got, id):
 			t.Errorf("%q is the identity %+v", b, got)
 		default:
-			same++ // names in capitals, or without the end of the line
+			same++ // keys in capitals, or a missing line end
 		}
 	}
 	for i := range whole {

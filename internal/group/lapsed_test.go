@@ -9,8 +9,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestALapsedVoterStaysSo: a copy that started before the leader told a voter that it has lapsed does not undo that.
-func TestALapsedVoterStaysSo(t *testing.T) {
+// TestALapsedVoterStaysLapsed checks that a copy which began before the leader declared a voter lapsed does not undo that.
+func TestALapsedVoterStaysLapsed(t *testing.T) {
 	t.Parallel()
 	fsys, dir, id := vfs.NewMem(), "data", Identity{Group: "g", Name: "shop", Member: newID(), Role: RoleVoter, Term: 1}
 	v := &Voter{o: VoterOptions{FS: fsys, Dir: dir, Logger: slog.New(slog.DiscardHandler)}, changed: make(chan struct{}), id: id}

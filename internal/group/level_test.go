@@ -7,7 +7,7 @@ import (
 	"svc/internal/consensus"
 )
 
-// TestLevels upgrades three voters one after the other: entries are of the old level until the last one reads the new one.
+// TestLevels upgrades three voters one after the other: entries have the old level until the last voter reads the new one.
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	all := newElectors(t, 3)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// lineCount counts lines: a log handler writes each with one call.
+// lineCount counts lines: a log handler calls Write once per line.
 type lineCount struct{ atomic.Int64 }
 
 func (c *lineCount) Write(b []byte) (int, error) {
@@ -20,7 +20,8 @@ func (c *lineCount) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestEarlyConnectionsAreNoWarning: members that come before this one takes part are logged once, others that are refused each time.
+// TestEarlyConnectionsAreNoWarning checks that connections of members before this one takes part are logged once, and other refused
+// connections each time.
 func TestEarlyConnectionsAreNoWarning(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
@@ -52,7 +53,7 @@ func TestEarlyConnectionsAreNoWarning(t *testing.T) {
 		if refused := new(RefusedError); !errors.As(err, &refused) || refused.Code != refusedRole {
 			t.Errorf("%s: %v", to, err)
 		}
-		within(t, "the refusal is logged", func() bool { return written.Load() > int64(i) }) // the reply is sent before
+		within(t, "the refusal is logged", func() bool { return written.Load() > int64(i) }) // the reply is sent first
 	}
 	if err := d.Close(); err != nil { // it waits for the lines
 		t.Error(err)

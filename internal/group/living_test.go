@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLiving: a leader knows which processes of its group live. One that was started again is another process.
+// TestLiving checks that a leader knows which processes of its group are alive. A restarted member is another process.
 func TestLiving(t *testing.T) {
 	t.Parallel()
 	all := newElectors(t, 3)

@@ -20,8 +20,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestMembersThatAreRefused: each gets one clear error, and the writer goes on.
-func TestMembersThatAreRefused(t *testing.T) {
+// TestRefusedMembers checks that each refused member gets one clear error, and that the writer keeps working.
+func TestRefusedMembers(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	h.add("a", 1, 2, 3)
@@ -76,7 +76,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// TestStrangers connect without a hello, with bytes that are none, and with one of a proof that is copied.
+// TestStrangers connects without a hello, with bytes that are not one, and with a copied proof.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
@@ -100,11 +100,11 @@ func TestStrangers(t *testing.T) {
 	f.reach(h)
 }
 
-// proxy passes bytes on, through change.
+// proxy forwards bytes through change.
 type proxy struct {
 	net.Listener
 	to     string
-	change func(b []byte) []byte // of what the writer sends; nil: the connection ends
+	change func(b []byte) []byte // of the bytes from the writer; nil ends the connection
 	wait   sync.WaitGroup
 }
 
@@ -160,8 +160,8 @@ func (p *proxy) pass(c net.Conn) {
 	}
 }
 
-// TestALineThatTearsAndFlips joins and follows over connections that end, and whose bytes change, again and again.
-func TestALineThatTearsAndFlips(t *testing.T) {
+// TestAnUnreliableConnection joins and follows over connections that break and corrupt bytes, again and again.
+func TestAnUnreliableConnection(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	for i := range 8 {
@@ -188,17 +188,17 @@ func TestALineThatTearsAndFlips(t *testing.T) {
 	f.reach(h)
 	f.same(h)
 	if torn.Load() < 6 {
-		t.Errorf("the line tore %d times", torn.Load())
+		t.Errorf("the connection broke %d times", torn.Load())
 	}
 }
 
-// TestATransferGoesOnWhereItTore copies a large payload over connections that end after some bytes each, in the middle of a transfer and
-// over a restart of the reader: nothing is sent twice.
-func TestATransferGoesOnWhereItTore(t *testing.T) {
+// TestATransferResumes copies a large payload over connections that break after some bytes, and over a restart of the reader. Bytes that
+// have arrived are not sent again.
+func TestATransferResumes(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	h.stop()
-	h.batch = 0 // nothing is processed: the payload stays
+	h.batch = 0 // no task runs, so the payload stays
 	h.start()
 	p, err := h.queue.NewPayload()
 	if err != nil {
@@ -232,13 +232,13 @@ func TestATransferGoesOnWhereItTore(t *testing.T) {
 		t.Fatalf("%v: %+v", err, f.r.Status().Reader)
 	}
 	f.same(h)
-	// What is under way when a connection ends is sent again.
+	// Bytes in flight when a connection breaks are sent again.
 	if n := sent.Load(); n > size*2 {
 		t.Errorf("%d bytes are sent for a file of %d", n, size)
 	}
 }
 
-// TestAFullDisk fails the writes of a reader: when it joins it says so, when it follows it waits for room.
+// TestAFullDisk fails the writes of a reader: joining reports an error, and following waits for room.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
@@ -266,7 +266,7 @@ func TestAFullDisk(t *testing.T) {
 	h.idle()
 	for deadline := time.Now().Add(time.Minute); f.r.Status().Reader.Problem == ""; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody is told of the full disk")
+			t.Fatal("the full disk is not reported")
 		}
 	}
 	if s := f.r.Status().Reader; !strings.Contains(s.Problem, "no space left") || s.State != StateAway {
@@ -277,7 +277,7 @@ func TestAFullDisk(t *testing.T) {
 	f.same(h)
 }
 
-// TestPromotion makes a reader the writer: it has what it had, the old one is fenced out, and its other readers move over.
+// TestPromotion makes a reader the writer: it keeps its data, the old writer is fenced out, and the other readers switch to the new one.
 func TestPromotion(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
@@ -304,7 +304,7 @@ func TestPromotion(t *testing.T) {
 	select {
 	case <-h.w.Fenced():
 	case <-time.After(time.Minute):
-		t.Fatal("the old writer does not hear of the new one")
+		t.Fatal("the old writer does not learn of the new one")
 	}
 	if got := n.documents(); !sameDocuments(got, want) {
 		t.Errorf("the new writer has %v, want %v", got, want)
@@ -332,13 +332,13 @@ func TestPromotion(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the new writer does not know that the old one knows")
+			t.Fatal("the new writer does not learn that the old one has stopped")
 		}
 	}
 }
 
-// TestVotersThatAreRefused: each gets one clear error, and the group goes on.
-func TestVotersThatAreRefused(t *testing.T) {
+// TestRefusedVoters checks that each refused voter gets one clear error, and that the group keeps working.
+func TestRefusedVoters(t *testing.T) {
 	t.Parallel()
 	all := newElectors(t, 3)
 	voting(t, all, 3)
@@ -379,7 +379,7 @@ func TestVotersThatAreRefused(t *testing.T) {
 	agree(t, all, "a.json", []byte("2"))
 }
 
-// TestGroupsThatAreNotFounded: two servers are no group that survives a loss, and two with data do not agree on them.
+// TestGroupsThatAreNotFounded refuses two servers, which would not survive the loss of one, and two servers with data of their own.
 func TestGroupsThatAreNotFounded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -407,15 +407,15 @@ func TestGroupsThatAreNotFounded(t *testing.T) {
 			}
 			go func() { ends <- refusal(t, o, l) }()
 		}
-		// Whoever ends first is away for the others, which wait for it.
+		// The first server that ends becomes unreachable for the others, which wait for it.
 		if err := <-ends; err == nil || !strings.Contains(err.Message, tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
 }
 
-// TestAClockThatIsWrongAtTheFounding: all wait for it, and the others stay.
-func TestAClockThatIsWrongAtTheFounding(t *testing.T) {
+// TestAWrongClockAtTheFounding checks that all founders wait for a wrong clock, and that the others stay.
+func TestAWrongClockAtTheFounding(t *testing.T) {
 	t.Parallel()
 	all := idleElectors(t, 3)
 	var late atomic.Int64
@@ -443,7 +443,7 @@ func TestAClockThatIsWrongAtTheFounding(t *testing.T) {
 	voting(t, all, 3)
 }
 
-// watching is a slog.Handler that is told of the attributes of records.
+// watching is a slog.Handler that calls a function with the attributes of each record.
 type watching struct {
 	slog.Handler
 	tell func(string)
@@ -459,7 +459,7 @@ func (w *watching) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestReadersOfAnOlderVersion: a voter refuses a reader that does not read its log.
+// TestReadersOfAnOlderVersion checks that a voter refuses a reader that cannot read its log.
 func TestReadersOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	e := newElectors(t, 1)[0]
@@ -505,9 +505,9 @@ func identify(t *testing.T, dir string, id Identity) {
 	}
 }
 
-// TestAVoterOfOlderFiles puts an older copy of its directory in the place of that of a voter: the leader sees it and the voter ends, does
-// not start again, and is a new member after Rejoin.
-func TestAVoterOfOlderFiles(t *testing.T) {
+// TestAVoterWithOlderFiles replaces the directory of a voter by an older copy. The leader notices it, the voter stops, refuses to start
+// again, and is a new member after Rejoin.
+func TestAVoterWithOlderFiles(t *testing.T) {
 	t.Parallel()
 	all := newElectors(t, 3)
 	voting(t, all, 3)
@@ -536,7 +536,7 @@ func TestAVoterOfOlderFiles(t *testing.T) {
 		}
 		e.start()
 		var err error
-		within(t, "it ends, or another one was elected, which cannot see it", func() bool {
+		within(t, "the voter ends, or another leader was elected, which cannot notice", func() bool {
 			select {
 			case err = <-e.done:
 				e.done <- nil
@@ -547,14 +547,14 @@ func TestAVoterOfOlderFiles(t *testing.T) {
 		})
 		if err == nil {
 			if tries == 5 {
-				t.Fatal("another leader is elected all the time")
+				t.Fatal("the leader keeps changing")
 			}
 			within(t, "it follows", func() bool { return e.v.Position().Compare(leaderOf(t, all).v.Position()) >= 0 })
 			continue
 		}
 		refused := new(RefusedError)
 		if !errors.As(err, &refused) || refused.Code != refusedData || !strings.Contains(err.Error(), "svc group rejoin --db-path") {
-			t.Errorf("it ends with %v", err)
+			t.Errorf("the voter ends with %v", err)
 		}
 		e.stop()
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -562,7 +562,7 @@ func TestAVoterOfOlderFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := refusal(t, e.o, listener); err == nil || err.Code != refusedData {
-			t.Errorf("it starts again: %v", err)
+			t.Errorf("the voter starts again: %v", err)
 		}
 		if _, err := Rejoin(e.o.FS, e.o.Dir); err != nil {
 			t.Fatal(err)

@@ -40,14 +40,14 @@ func TestAnswersToMembers(t *testing.T) {
 			t.Errorf("%v: status %d, want %d", test.err, rw.Code, test.status)
 		}
 		rw = httptest.NewRecorder()
-		r.answer(rw, requestOf(nil), func(*guest) error { t.Error("it is answered"); return nil })
+		r.answer(rw, requestOf(nil), func(*guest) error { t.Error("the handler is called"); return nil })
 		if rw.Code != http.StatusForbidden {
-			t.Errorf("nobody's request has status %d", rw.Code)
+			t.Errorf("a request without a member has status %d", rw.Code)
 		}
 	}
 }
 
-// A member that closes waits for requests that use its stores, and begins none.
+// TestAMemberWaitsForRequests checks that a member which closes waits for requests that use its stores, and begins no new ones.
 func TestAMemberWaitsForRequests(t *testing.T) {
 	r := requests{log: slog.New(slog.DiscardHandler)}
 	started, ends, finished := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -71,12 +71,12 @@ func TestAMemberWaitsForRequests(t *testing.T) {
 	}
 	select {
 	case <-finished:
-		t.Error("nobody waits for a request")
+		t.Error("finish does not wait for the running request")
 	default:
 	}
 	close(ends)
 	<-finished
 	if !ended {
-		t.Error("the request goes on")
+		t.Error("finish returned before the request ended")
 	}
 }

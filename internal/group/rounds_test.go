@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRoundsAreShared: calls at once share questions, and no answer is older than the call.
+// TestRoundsAreShared checks that concurrent calls share rounds, and that no answer is older than its call.
 func TestRoundsAreShared(t *testing.T) {
 	const callers, calls = 8, 200
 	var now, asked atomic.Uint64
@@ -31,7 +31,7 @@ func TestRoundsAreShared(t *testing.T) {
 	all.Wait()
 	t.Logf("%d questions for %d calls", asked.Load(), callers*calls)
 
-	// All that come while a question is under way share the next one.
+	// All calls that arrive during a round share the next one.
 	started, end := make(chan struct{}), make(chan struct{})
 	asked.Store(0)
 	slow := func(context.Context) (Position, error) {
@@ -65,8 +65,8 @@ func TestRoundsAreShared(t *testing.T) {
 	}
 }
 
-// TestARoundThatIsGivenUpIsAskedAgain has a call that asks for all give up: the others ask again, and have answers.
-func TestARoundThatIsGivenUpIsAskedAgain(t *testing.T) {
+// TestAnAbandonedRoundIsRepeated cancels the call that asks for all others: one of them must ask again, and all get answers.
+func TestAnAbandonedRoundIsRepeated(t *testing.T) {
 	s := newRounds()
 	s.turn <- struct{}{} // so that all share a round
 	short, cancel := context.WithCancel(t.Context())
@@ -89,7 +89,7 @@ func TestARoundThatIsGivenUpIsAskedAgain(t *testing.T) {
 	all.Wait()
 }
 
-// waitingContext counts the calls that wait for it.
+// waitingContext counts the calls that wait for it to end.
 type waitingContext struct {
 	context.Context
 	n *atomic.Int64

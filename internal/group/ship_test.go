@@ -11,7 +11,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestAFileIsSentOnceAtATime: whoever needs a file that is on its way waits, and sends it if it has not arrived.
+// TestAFileIsSentOnceAtATime checks that a second sender of a file waits for the first, and sends the file only if that failed.
 func TestAFileIsSentOnceAtATime(t *testing.T) {
 	t.Parallel()
 	v := &Voter{shipped: map[string]*shipments{}}
@@ -28,10 +28,10 @@ func TestAFileIsSentOnceAtATime(t *testing.T) {
 	going := want(both, 1, 1)
 	select {
 	case <-going[0]:
-		t.Error("it has arrived")
+		t.Error("the file counts as arrived before arrived was called")
 	default:
 	}
-	v.arrived("m", first, nil) // it failed
+	v.arrived("m", first, nil) // the first sender failed
 	<-going[0]
 	want(first, 1, 0)
 	v.arrived("m", first, []string{"a"})
@@ -42,7 +42,7 @@ func TestAFileIsSentOnceAtATime(t *testing.T) {
 	want(both, 2, 0)
 }
 
-// TestFilesGoAhead: the others get the files of a change before its entry. Only those that were sent then count as theirs.
+// TestFilesGoAhead checks that the other voters get the files of a change before its entry. Only files that were sent count as received.
 func TestFilesGoAhead(t *testing.T) {
 	all := newElectors(t, 3)
 	voting(t, all, 3)
@@ -78,7 +78,7 @@ func TestFilesGoAhead(t *testing.T) {
 	r := l.v.reign
 	l.v.mu.Unlock()
 	if r == nil {
-		return // it has just lost the lead: nothing is pushed
+		return // the lead was just lost, so nothing is pushed
 	}
 	me := l.v.hello().Member
 	f := fileOf("tasks/payloads/2", bytes.Repeat([]byte{2}, maxInlineFile+1))
@@ -91,12 +91,12 @@ func TestFilesGoAhead(t *testing.T) {
 	l.v.mu.Lock()
 	for id, s := range l.v.shipped {
 		if s.ahead < maxPushes || s.going[fileKey(f.Size, f.Sum)] != nil {
-			t.Errorf("%d pushes to member %s run, and one more", s.ahead, id)
+			t.Errorf("%d pushes to member %s run, more than allowed", s.ahead, id)
 		}
 		s.ahead -= maxPushes
 	}
 	l.v.mu.Unlock()
-	keys := map[string]uint64{"0000000000000000000000000000000a-1": 0} // of an entry that everybody has applied
+	keys := map[string]uint64{"0000000000000000000000000000000a-1": 0} // of an entry that all voters have applied
 	for _, m := range l.v.node.Members() {
 		if m.ID == me {
 			continue
@@ -105,14 +105,14 @@ func TestFilesGoAhead(t *testing.T) {
 			t.Error(err)
 		}
 		if own, _ := l.v.claim(m.ID, keys); len(own) != 1 {
-			t.Error("a file that was not sent counts as there")
+			t.Error("a file that was not sent counts as received")
 		} else {
 			l.v.arrived(m.ID, own, nil)
 		}
 	}
 }
 
-// TestSmallFilesOfAChange: the content is that at hand, or that of the file.
+// TestSmallFilesOfAChange checks that small returns the content at hand, or else reads the file, if the content fits.
 func TestSmallFilesOfAChange(t *testing.T) {
 	t.Parallel()
 	fsys := vfs.NewMem()

@@ -20,7 +20,7 @@ import (
 
 const testSpool = "data/group/spool"
 
-// spoolWays are the ways into a spool. Each adds content, and leaves it to others to make the name durable.
+// spoolWays are the ways to add content to a spool. Except for received, they do not make the name durable.
 var spoolWays = map[string]func(s *spool, key string, content []byte) error{
 	"received": func(s *spool, key string, content []byte) error { return s.receive(key, 1, bytes.NewReader(content)) },
 	"put":      func(s *spool, key string, content []byte) error { return s.put(key, content, 1) },
@@ -35,12 +35,12 @@ var spoolWays = map[string]func(s *spool, key string, content []byte) error{
 	},
 }
 
-// contentOfSpool is long: a crash may leave a part.
+// contentOfSpool is long enough that a crash may leave a part of it.
 var contentOfSpool = bytes.Repeat([]byte("the bytes of a file "), 100)
 
 func keyOf(content []byte) string { return fileKey(int64(len(content)), hash128(content)) }
 
-// ownFile makes a file system with a file of the data directory.
+// ownFile returns a file system that has one file in the data directory.
 func ownFile(t *testing.T, content []byte) *vfs.MemFS {
 	t.Helper()
 	mem := vfs.NewMem()
@@ -50,7 +50,6 @@ func ownFile(t *testing.T, content []byte) *vfs.MemFS {
 	return mem
 }
 
-// testingSpool opens a spool.
 func testingSpool(t *testing.T, fsys vfs.FS) *spool {
 	t.Helper()
 	s, err := openSpool(fsys, testSpool)
@@ -60,7 +59,7 @@ func testingSpool(t *testing.T, fsys vfs.FS) *spool {
 	return s
 }
 
-// TestFilesOfTheSpoolAreDurable: an entry on a disk means that its files are there, too. They are synced before.
+// TestFilesOfTheSpoolAreDurable checks that a file added in any way survives a power failure once names are synced.
 func TestFilesOfTheSpoolAreDurable(t *testing.T) {
 	key := keyOf(contentOfSpool)
 	for what, add := range spoolWays {
@@ -75,14 +74,14 @@ func TestFilesOfTheSpoolAreDurable(t *testing.T) {
 			}
 		}
 		if names := lost(t, mem, map[string]string{s.path(key): string(contentOfSpool)}); len(names) > 0 {
-			t.Errorf("%s: a power failure takes %q", what, names)
+			t.Errorf("%s: a power failure loses %q", what, names)
 		}
 	}
 }
 
-// TestEntriesAreTakenWithDurableFiles: a file may be here whose name is not durable. An entry that names the file is taken only once it is.
-// If that cannot be done, the file is to come again.
-func TestEntriesAreTakenWithDurableFiles(t *testing.T) {
+// TestEntriesNeedDurableFiles checks that an entry is accepted only when the names of its files are durable. If the sync of a name fails,
+// the file must be sent again.
+func TestEntriesNeedDurableFiles(t *testing.T) {
 	key := keyOf(contentOfSpool)
 	f := fileOf("tasks/payloads/1", contentOfSpool)
 	p := &proposal{level: proposalVersion, entry: &Entry{Change: commit.Change{Kind: commit.Tasks, Name: "tasks/queue.db", Files: []string{f.Name}}, Files: []File{f}}}
@@ -95,27 +94,27 @@ func TestEntriesAreTakenWithDurableFiles(t *testing.T) {
 				return nil
 			}
 			if syncs++; stalls {
-				return errors.New("of the test")
+				return errors.New("injected failure")
 			}
 			return nil
 		})))
 		v := &Voter{o: VoterOptions{level: proposalVersion}, spool: s}
 		if v.check(entries) == nil {
-			t.Errorf("%s: an entry is taken without its file", what)
+			t.Errorf("%s: an entry is accepted without its file", what)
 		}
 		stalls = true
 		if err := add(s, key, contentOfSpool); (err != nil) != (what == "received") {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if there := s.has(key, 2); there == (what == "received") {
-			t.Errorf("%s: the file is there: %v", what, there)
+			t.Errorf("%s: has = %v after the failed sync", what, there)
 		}
 		for _, stalls = range []bool{true, false} { // the second sync says nothing about the names of the first
 			if v.check(entries) == nil {
-				t.Errorf("%s: an entry is taken whose file is not durable", what)
+				t.Errorf("%s: an entry is accepted whose file is not durable", what)
 			}
-			if s.has(key, 2) { // a leader that asks is told what lacks
-				t.Fatalf("%s: the file is there", what)
+			if s.has(key, 2) { // so the leader sends it again
+				t.Fatalf("%s: the file counts as present", what)
 			}
 		}
 		if err := add(s, key, contentOfSpool); err != nil {
@@ -125,21 +124,21 @@ func TestEntriesAreTakenWithDurableFiles(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if names := lost(t, mem, map[string]string{s.path(key): string(contentOfSpool)}); len(names) > 0 {
-			t.Errorf("%s: a power failure takes %q, which an entry names", what, names)
+			t.Errorf("%s: a power failure loses %q, which an entry names", what, names)
 		}
-		// Other names are not waited for.
+		// An entry does not sync names that it does not need.
 		other := []byte("another file")
 		if err := s.put(keyOf(other), other, 3); err != nil {
 			t.Fatal(err)
 		}
 		syncs = 0
 		if err := v.check(entries); err != nil || syncs != 0 {
-			t.Errorf("%s: the same entry is taken after %d syncs, %v", what, syncs, err)
+			t.Errorf("%s: the same entry needed %d syncs, %v; want 0", what, syncs, err)
 		}
 	}
 }
 
-// TestNamesOfTheSpoolAreSynced: one sync serves all names that were added before it. One that failed counts for none.
+// TestNamesOfTheSpoolAreSynced checks that one sync covers all names that were added before it, and that a failed sync covers none.
 func TestNamesOfTheSpoolAreSynced(t *testing.T) {
 	syncs, fails := 0, false
 	s := testingSpool(t, vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
@@ -147,14 +146,14 @@ func TestNamesOfTheSpoolAreSynced(t *testing.T) {
 			return nil
 		}
 		if syncs++; fails {
-			return errors.New("of the test")
+			return errors.New("injected failure")
 		}
 		return nil
 	}))
 	syncs = 0
 	sync := func() error { return s.syncNames(s.named.Load()) }
 	if err := sync(); err != nil || syncs != 0 {
-		t.Errorf("without a name there are %d syncs, %v", syncs, err)
+		t.Errorf("%d syncs without a new name, %v", syncs, err)
 	}
 	for _, content := range []string{"one", "another"} {
 		if err := s.put(keyOf([]byte(content)), []byte(content), 1); err != nil {
@@ -170,22 +169,21 @@ func TestNamesOfTheSpoolAreSynced(t *testing.T) {
 	}
 	fails = true
 	if sync() == nil {
-		t.Error("a sync that failed counts")
+		t.Error("the error of a sync is lost")
 	}
 	fails = false
-	if err := sync(); err != nil { // as that of somebody else
+	if err := sync(); err != nil { // a sync for another caller succeeds
 		t.Fatal(err)
 	}
 	if s.sync(slices.Values([]string{third})) == nil || s.has(third, 1) {
-		t.Error("a name is taken for durable whose sync has failed")
+		t.Error("a name counts as durable whose sync has failed")
 	}
 	if err := s.sync(slices.Values([]string{keyOf([]byte("one"))})); err != nil {
-		t.Errorf("a name is lost that was durable: %v", err)
+		t.Errorf("a durable name is lost: %v", err)
 	}
 }
 
-// TestSpooledNamesOfAKilledProcessAreDurable: a start holds a file that a process named before it was killed, so it makes the name
-// durable.
+// TestSpooledNamesOfAKilledProcessAreDurable checks that a start syncs the names of files that a killed process left in the spool.
 func TestSpooledNamesOfAKilledProcessAreDurable(t *testing.T) {
 	key := keyOf(contentOfSpool)
 	mem := ownFile(t, contentOfSpool)
@@ -195,11 +193,12 @@ func TestSpooledNamesOfAKilledProcessAreDurable(t *testing.T) {
 	}
 	s := testingSpool(t, mem)
 	if names := lost(t, mem, map[string]string{s.path(key): string(contentOfSpool)}); !s.has(key, 1) || len(names) > 0 {
-		t.Errorf("a power failure takes %q", names)
+		t.Errorf("a power failure loses %q", names)
 	}
 }
 
-// TestCrashesOfTheSpool crashes the machine before each operation. A start holds whole files only, and removes what else is there.
+// TestCrashesOfTheSpool crashes the machine before each operation. After a restart the spool must have only whole files, and must have
+// removed all others.
 func TestCrashesOfTheSpool(t *testing.T) {
 	key := keyOf(contentOfSpool)
 	for what, add := range spoolWays {
@@ -225,7 +224,7 @@ func TestCrashesOfTheSpool(t *testing.T) {
 				held++
 				b, err := vfs.ReadFile(left, s.path(key))
 				if len(names) > 1 || !s.has(key, 1) || err != nil || !bytes.Equal(b, contentOfSpool) {
-					t.Errorf("%s, seed %d, %s: a start holds %q with %d bytes, and other ones, %v", what, seed, when, names, len(b), err)
+					t.Errorf("%s, seed %d, %s: after a start %q has %d wrong bytes, %v", what, seed, when, names, len(b), err)
 				}
 			}
 			s := testingSpool(t, vfs.Hook(mem, func(o vfs.Op) error {
@@ -238,23 +237,23 @@ func TestCrashesOfTheSpool(t *testing.T) {
 			crash("after all")
 		}
 		if held == 0 || torn == 0 && what != "linked" {
-			t.Errorf("%s: %d starts hold the file, and remove %d others", what, held, torn)
+			t.Errorf("%s: %d starts kept the file, %d removed a torn one; want some of both", what, held, torn)
 		}
 	}
 	mem := ownFile(t, contentOfSpool)
 	s := testingSpool(t, mem)
-	if err := vfs.WriteFile(mem, s.path(key), contentOfSpool[1:]); err != nil { // by a former version
+	if err := vfs.WriteFile(mem, s.path(key), contentOfSpool[1:]); err != nil { // by an earlier version of svc
 		t.Fatal(err)
 	}
 	if s = testingSpool(t, mem); s.has(key, 1) {
-		t.Error("a start holds a part of a file")
+		t.Error("a start accepts a part of a file")
 	}
 	if _, err := mem.Stat(s.path(key)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the part of a file stays: %v", err)
+		t.Errorf("the part of a file is not removed: %v", err)
 	}
 }
 
-// TestAFileIsAddedTwice: changes may name the same file at the same time. Once it is there, it stays.
+// TestAFileIsAddedTwice checks that two changes may add the same file at the same time. Once it is added, it stays.
 func TestAFileIsAddedTwice(t *testing.T) {
 	key := keyOf(contentOfSpool)
 	for first, add := range spoolWays {
@@ -264,7 +263,7 @@ func TestAFileIsAddedTwice(t *testing.T) {
 				s, n, adding, added := testingSpool(t, mem), 0, false, false
 				whole := func(when string) {
 					if b, err := vfs.ReadFile(mem, s.path(key)); err != nil || !bytes.Equal(b, contentOfSpool) {
-						t.Errorf("%s while it is %s, %s: there are %d bytes, %v", second, first, when, len(b), err)
+						t.Errorf("%s while it is %s, %s: the file has %d bytes, %v", second, first, when, len(b), err)
 					}
 				}
 				s.fs = vfs.Hook(mem, func(o vfs.Op) error {
@@ -289,15 +288,15 @@ func TestAFileIsAddedTwice(t *testing.T) {
 				between = added
 				whole("at the end")
 				if names, err := mem.List(testSpool); err != nil || len(names) != 1 {
-					t.Errorf("%s while it is %s: there are %q, %v", second, first, names, err)
+					t.Errorf("%s while it is %s: the spool has %q, %v", second, first, names, err)
 				}
 			}
 		}
 	}
 }
 
-// TestFailuresOfTheSpool: an operation that fails leaves nothing behind but files that are held, and a second try succeeds: also if
-// the next operation fails, too.
+// TestFailuresOfTheSpool fails each operation, alone or with the next one. A failure leaves nothing behind but held files, and a second
+// try succeeds.
 func TestFailuresOfTheSpool(t *testing.T) {
 	for _, failures := range []int64{1, 2} {
 		t.Run(fmt.Sprint(failures), func(t *testing.T) { failInTheSpool(t, failures) })
@@ -311,7 +310,7 @@ func failInTheSpool(t *testing.T, failures int64) {
 			mem := ownFile(t, contentOfSpool)
 			s := testingSpool(t, mem)
 			failed := false
-			fail := vfs.FailFrom(n, failures, nil, errors.New("of the test"))
+			fail := vfs.FailFrom(n, failures, nil, errors.New("injected failure"))
 			s.fs = vfs.Hook(mem, mem.LoseOnError(func(o vfs.Op) error {
 				err := fail(o)
 				failed = failed || err != nil
@@ -324,7 +323,7 @@ func failInTheSpool(t *testing.T, failures int64) {
 			fail = func(vfs.Op) error { return nil }
 			if !failed {
 				if n == 0 {
-					t.Errorf("%s: nothing fails", what)
+					t.Errorf("%s: no operation failed", what)
 				}
 				break
 			}
@@ -339,17 +338,18 @@ func failInTheSpool(t *testing.T, failures int64) {
 				t.Errorf("%s: when operation %d has failed: %v", what, n, err)
 			}
 			if names := lost(t, mem, map[string]string{path.Join(testSpool, key): string(contentOfSpool)}); len(names) > 0 {
-				t.Errorf("%s: after a second try a power failure takes %q", what, names)
+				t.Errorf("%s: after a second try a power failure loses %q", what, names)
 			}
 		}
 	}
 }
 
-// TestTheSpoolIsOpenBeforeTheNode: a node takes part while it is opened. Entries that it is sent, or sends, may name files then.
+// TestTheSpoolIsOpenBeforeTheNode checks the order of opening: the node takes part while it opens, and its entries may name files in the
+// spool.
 func TestTheSpoolIsOpenBeforeTheNode(t *testing.T) {
 	t.Parallel()
 	e := idleElectors(t, 1)[0]
-	e.o.Heartbeat = 100 * time.Millisecond // there is nobody whom it could take for dead
+	e.o.Heartbeat = 100 * time.Millisecond // a single voter has no other to take for dead
 	e.start()
 	t.Cleanup(e.stop)
 	accept(t, []*elector{e}, "a.json", []byte("1"))
@@ -377,7 +377,7 @@ func TestTheSpoolIsOpenBeforeTheNode(t *testing.T) {
 	if inSpool < 0 || inSpool > inLog {
 		t.Errorf("directories are read in this order: %q", listed)
 	}
-	// A node that was just opened may be told to copy the data of another voter.
+	// The leader may ask a newly opened node to copy the data of another voter.
 	v := &Voter{o: VoterOptions{Addr: "a", Join: []string{"a", "b"}}}
 	if all := v.others(); !slices.Equal(all, []string{"b"}) {
 		t.Errorf("others are %q", all)

@@ -15,8 +15,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestTakeOver: a reader takes over while goroutines change what the writer has. All changes that were made are at the new writer, the old
-// one makes none any more, and follows the new one later.
+// TestTakeOver has a reader take over while goroutines write to the writer. The new writer must have all successful changes. The old one
+// must make no more, and later follows the new one.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
@@ -33,7 +33,7 @@ func TestTakeOver(t *testing.T) {
 				name, text := fmt.Sprintf("f%d.json", i), fmt.Sprintf(`{"n":%d}`, n)
 				if err := sealedjson.Write(h.w.FS(), path.Join(h.dir, name), 1, []byte(text)); err != nil {
 					if !strings.Contains(err.Error(), "has become its writer") {
-						t.Errorf("a change is refused: %v", err)
+						t.Errorf("a change is refused with %v", err)
 					}
 					return
 				}
@@ -60,7 +60,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("the reader is at %v, and the writer ended at %v", at, want)
 	}
 	if _, err := f.r.client.yield(ctx, map[string][]string{"step": {stepEnd}, "at": {want.String()}, "term": {"2"}}); err != nil {
-		t.Errorf("the answer is asked for again: %v", err)
+		t.Errorf("a repeated request: %v", err)
 	}
 	select {
 	case <-h.w.Fenced():
@@ -76,9 +76,9 @@ func TestTakeOver(t *testing.T) {
 	if err != nil || id.Term < 2 || !id.Promoted {
 		t.Fatalf("%+v, %v", id, err)
 	}
-	f.r.heard(&hello{Term: 99}) // by a connection that was made before
+	f.r.heard(&hello{Term: 99}) // from an older connection
 	if id, err := ReadIdentity(vfs.OS, f.o.Dir); err != nil || id.Role != RoleWriter || id.Term > 3 {
-		t.Errorf("the new writer forgets that it is: %+v, %v", id, err)
+		t.Errorf("the new writer gave up its role: %+v, %v", id, err)
 	}
 	f.stop()
 	for name, text := range made {
@@ -100,7 +100,7 @@ func TestTakeOver(t *testing.T) {
 	back.same(n)
 }
 
-// TestTakeOverIsRefused: whoever cannot take over gets one error, and the writer goes on.
+// TestTakeOverIsRefused checks that a reader that cannot take over gets one error, and that the writer keeps working.
 func TestTakeOverIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(o *WriterOptions) { o.standTime = 300 * time.Millisecond })
@@ -147,7 +147,7 @@ func TestTakeOverIsRefused(t *testing.T) {
 	h.w.goOnLocked(h.w.stand)
 	h.w.mu.Unlock()
 
-	// A change that does not end.
+	// A change that hangs.
 	slow, end := make(chan struct{}), make(chan struct{})
 	var changing sync.WaitGroup
 	changing.Go(func() {
@@ -175,8 +175,9 @@ func TestTakeOverIsRefused(t *testing.T) {
 	}
 }
 
-// TestAWriterThatIsClosedDoesNotStandStill: its stores close.
-func TestAWriterThatIsClosedDoesNotStandStill(t *testing.T) {
+// TestAClosedWriterDoesNotStandStill checks that a writer which stands still for a take-over lets changes go on when it closes, so that
+// its stores can close.
+func TestAClosedWriterDoesNotStandStill(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	if _, err := h.w.standStill(context.Background(), "another"); err != nil {
@@ -193,7 +194,7 @@ func TestAWriterThatIsClosedDoesNotStandStill(t *testing.T) {
 	}
 }
 
-func TestIdentitiesStay(t *testing.T) {
+func TestIdentitiesAreReadBack(t *testing.T) {
 	want := Identity{Group: "g", Name: "shop", Member: "m", Role: RoleWriter, Term: 3, Run: 2, Fenced: true, Successor: "s", Promoted: true, Former: []string{"a:1"}}
 	mem := vfs.NewMem()
 	if err := mem.MkdirAll("d"); err != nil {

@@ -20,7 +20,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// authority makes certificates.
+// authority is a certificate authority.
 type authority struct {
 	t    *testing.T
 	dir  string
@@ -36,7 +36,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// make makes a certificate, and writes it and its key.
+// make creates a certificate and writes it and its key.
 func (a *authority) make(name string, c, by *x509.Certificate) *ecdsa.PrivateKey {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,7 +67,7 @@ func (a *authority) write(name, kind string, der []byte) {
 	}
 }
 
-// member makes a certificate of a member at 127.0.0.1, as change wants it.
+// member creates a certificate of a member at 127.0.0.1, modified by change.
 func (a *authority) member(change func(*x509.Certificate)) Certificates {
 	a.t.Helper()
 	c := &x509.Certificate{
@@ -81,7 +81,7 @@ func (a *authority) member(change func(*x509.Certificate)) Certificates {
 	return Certificates{filepath.Join(a.dir, "member.pem"), filepath.Join(a.dir, "member.key"), filepath.Join(a.dir, "ca.pem")}
 }
 
-// copyTo gives certificates other names.
+// copyTo copies the files of certificates over those of another set.
 func (f Certificates) copyTo(t *testing.T, to Certificates) {
 	t.Helper()
 	for from, to := range map[string]string{f.Cert: to.Cert, f.Key: to.Key, f.CA: to.CA} {
@@ -95,7 +95,7 @@ func (f Certificates) copyTo(t *testing.T, to Certificates) {
 	}
 }
 
-// TestCertificates: members whose certificates do not fit get one clear error, and the writer goes on with the others.
+// TestCertificates checks that members with wrong certificates get one clear error, and that the writer keeps serving the others.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	house, other := newAuthority(t), newAuthority(t)
@@ -146,7 +146,7 @@ func TestCertificates(t *testing.T) {
 	f.reach(secure)
 	f.same(secure)
 
-	// Certificates of another authority take the place of the former ones. The connections of before end.
+	// Replace the certificates by those of another authority. Existing connections end.
 	foreign.copyTo(t, good)
 	f.r.client.close()
 	secure.add("a", 2)

@@ -27,7 +27,7 @@ func proposed(kind commit.Kind, payloads map[string]string) *proposal {
 	return p
 }
 
-// append has the log get a change.
+// append appends a change to the log.
 func (p *positioned) append(x *proposal) {
 	p.t.Helper()
 	log := p.openLog()
@@ -35,7 +35,7 @@ func (p *positioned) append(x *proposal) {
 	p.must(log.Close())
 }
 
-// write makes a file without a sync.
+// write creates a file without a sync.
 func (p *positioned) write(name, content string) {
 	p.t.Helper()
 	f, err := p.mem.Create(p.path(name))
@@ -44,7 +44,7 @@ func (p *positioned) write(name, content string) {
 	p.must(errors.Join(err, f.Close()))
 }
 
-// payloads returns the payloads that a directory has. The queue removes temporary files.
+// payloads returns the payloads of a directory. It ignores temporary files, which the queue removes.
 func payloads(t *testing.T, fsys vfs.FS) map[string]string {
 	t.Helper()
 	names, err := fsys.List("data/" + payloadDir)
@@ -120,7 +120,7 @@ func TestPayloadsThatAPowerFailureDamages(t *testing.T) {
 		}
 	}
 	if damaged < 50 {
-		t.Errorf("payloads were damaged %d times", damaged)
+		t.Errorf("payloads were damaged only %d times", damaged)
 	}
 }
 
@@ -141,7 +141,7 @@ func (p *positioned) kept(n int) map[string]string {
 	return contents
 }
 
-// survive fails unless a power failure leaves payloads.
+// survive checks that a power failure leaves exactly these payloads.
 func (p *positioned) survive(want map[string]string) {
 	p.t.Helper()
 	if got := payloads(p.t, p.mem.CrashClone(nil)); !maps.Equal(got, want) {
@@ -165,7 +165,7 @@ func TestPayloadsAreDurableBeforeTheirEntriesLeaveTheLog(t *testing.T) {
 	if p.unsynced.names[gone] != nil || p.unsynced.waiting != waiting {
 		t.Errorf("%d bytes wait for an entry after a payload was removed, want %d", p.unsynced.waiting, waiting)
 	}
-	lost := payloadDir + "/8.ndjson" // with a directory that was replaced
+	lost := payloadDir + "/8.ndjson" // its directory was replaced
 	p.must(p.mem.Remove(p.path(lost)))
 	p.must(p.mem.SyncDir(p.path(payloadDir)))
 	delete(want, gone)
@@ -191,8 +191,8 @@ func TestPayloadsAreDurableBeforeTheirEntriesLeaveTheLog(t *testing.T) {
 	p.survive(want)
 }
 
-// TestPayloadsOfAKilledVoterAreDurable: what was written before a kill can be read, and may not be durable. The log may be cut before the
-// voter stops again, so a start syncs it.
+// TestPayloadsOfAKilledVoterAreDurable checks that a start syncs payloads that a killed voter wrote: they can be read but may not be
+// durable, and the log may be cut before the next stop.
 func TestPayloadsOfAKilledVoterAreDurable(t *testing.T) {
 	p := newPositioned(t)
 	want := p.kept(20)
@@ -204,8 +204,8 @@ func TestPayloadsOfAKilledVoterAreDurable(t *testing.T) {
 	p.survive(want)
 }
 
-// TestPayloadsThatBecomeAnother: save reports a payload that no longer has its content, whether or not its sync fails.
-func TestPayloadsThatBecomeAnother(t *testing.T) {
+// TestChangedPayloadsAreReported checks that save reports a payload whose content has changed, whether or not its sync fails.
+func TestChangedPayloadsAreReported(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		p := newPositioned(t)
 		p.kept(1)
@@ -220,8 +220,8 @@ func TestPayloadsThatBecomeAnother(t *testing.T) {
 	}
 }
 
-// TestPayloadsAreNamedAnew: a payload that the queue is renaming while save runs still counts as not synced.
-func TestPayloadsAreNamedAnew(t *testing.T) {
+// TestPayloadsAreRenamedDuringSave checks that a payload which the queue renames while save runs still counts as not synced.
+func TestPayloadsAreRenamedDuringSave(t *testing.T) {
 	p := newPositioned(t)
 	want := p.kept(2)
 	name := p.path(payloadDir + "/0.ndjson")
@@ -233,8 +233,8 @@ func TestPayloadsAreNamedAnew(t *testing.T) {
 	p.survive(want)
 }
 
-// TestPayloadsThatAreMadeAgain: a payload that an entry brings again during its sync still counts as not synced.
-func TestPayloadsThatAreMadeAgain(t *testing.T) {
+// TestPayloadsAreReplacedDuringSync checks that a payload which an entry writes again during its sync still counts as not synced.
+func TestPayloadsAreReplacedDuringSync(t *testing.T) {
 	p := newPositioned(t)
 	want := p.kept(1)
 	name := payloadDir + "/0.ndjson"
@@ -257,8 +257,8 @@ func TestPayloadsThatAreMadeAgain(t *testing.T) {
 	p.survive(want)
 }
 
-// TestPayloadsThatTheLogKeeps: all that wait for an entry fit into one. The others are synced by the queue.
-func TestPayloadsThatTheLogKeeps(t *testing.T) {
+// TestPayloadsInTheLog checks that the payloads whose content waits for the log fit into one entry. The queue syncs the others.
+func TestPayloadsInTheLog(t *testing.T) {
 	p := newPositioned(t)
 	p.must(vfs.MakeDir(p.mem, p.path(payloadDir)))
 	c := &commit.Change{Kind: commit.Tasks, Name: "tasks/queue.db"}
@@ -282,7 +282,7 @@ func TestPayloadsThatTheLogKeeps(t *testing.T) {
 	}
 	for _, i := range synced {
 		if _, ok := x.inline[i]; ok {
-			t.Errorf("file %d travels in the log, in the place of one that is not synced", i)
+			t.Errorf("file %d travels in the log although it is synced", i)
 		}
 	}
 	if p.unsynced.waiting != 0 {
@@ -294,7 +294,7 @@ func TestPayloadsThatTheLogKeeps(t *testing.T) {
 		}
 	}
 	waits := payloadDir + "/waits.ndjson"
-	for range 2 { // of a reign that ended, and of one that is removed
+	for range 2 { // each new reign forgets the payloads that waited for an entry of the one before
 		p.write(waits, "waits")
 		if !p.Keep(waits, []byte("waits")) || p.unsynced.waiting != 5 {
 			t.Errorf("%d bytes wait for an entry, want 5", p.unsynced.waiting)
@@ -308,17 +308,17 @@ func TestPayloadsThatTheLogKeeps(t *testing.T) {
 		p.unsynced.add(&File{Name: fmt.Sprint(payloadDir, "/none-", i)})
 	}
 	if !p.unsynced.many() || p.Keep(payloadDir+"/more.ndjson", nil) {
-		t.Errorf("with %d payloads that are not synced, others are not", len(p.unsynced.names))
+		t.Errorf("with %d unsynced payloads, Keep accepts another", len(p.unsynced.names))
 	}
 }
 
-// followed is an open store that makes no changes.
+// followed is an open store without changes.
 type followed struct{}
 
 func (followed) Follow(commit.Change) error { return nil }
 
-// TestPayloadsOfAFollower: it writes those of an entry without a sync, over what a former leader may have left. They are durable before
-// the entry leaves the log.
+// TestPayloadsOfAFollower checks that a follower writes payloads of an entry without a sync, over the files of a former leader, and syncs
+// them before the entry leaves the log.
 func TestPayloadsOfAFollower(t *testing.T) {
 	p := newPositioned(t)
 	p.must(vfs.MakeDir(p.mem, p.path(payloadDir)))
@@ -327,9 +327,9 @@ func TestPayloadsOfAFollower(t *testing.T) {
 	p.must(p.mem.SyncDir(p.path(payloadDir)))
 	d := standby.Open(standby.Options{FS: p.o.FS, Dir: p.o.Dir, Stores: map[commit.Kind]standby.Store{commit.Tasks: followed{}}})
 	x := proposed(commit.Tasks, want)
-	x.entry.Change.Data = []byte{1, 0} // a format, and no bucket
+	x.entry.Change.Data = []byte{1, 0} // a format without buckets
 	e := &consensus.Entry{Index: 2, Term: 1, Data: x.encode()}
-	fails := true // a sync of the names, so that the next one says nothing about them
+	fails := true // the first sync of the names fails, so a second one proves nothing about them
 	lose := p.mem.LoseOnError(func(o vfs.Op) error {
 		if o.Kind == vfs.OpSyncDir && o.Name == p.path(payloadDir) && fails {
 			return errDisk
@@ -346,7 +346,7 @@ func TestPayloadsOfAFollower(t *testing.T) {
 		t.Errorf("payloads %v, want %v", got, want)
 	}
 	if left := payloads(t, p.mem.CrashClone(nil)); maps.Equal(left, want) {
-		t.Error("a follower has synced payloads that the log keeps")
+		t.Error("a follower has synced payloads whose content is in the log")
 	}
 	p.must(p.save())
 	p.survive(want)

@@ -27,23 +27,23 @@ import (
 	"svc/internal/vfs"
 )
 
-// elector is a voter whose stores are files that nobody has open.
+// elector is a voter whose stores are plain files.
 type elector struct {
 	t      *testing.T
 	o      VoterOptions
-	l      net.Listener // for the first start; nil: it was used
+	l      net.Listener // for the first start, then nil
 	v      *Voter
 	leads  atomic.Bool
 	broken atomic.Bool // its stores cannot lead
-	deaf   atomic.Bool // it does not hand over, however it is asked
+	deaf   atomic.Bool // refuses to hand over the lead
 	cancel func()
 	done   chan error
 }
 
-// testHeartbeat is long: on a busy machine, no voter is taken for dead that is not.
+// testHeartbeat is long, so that no live voter counts as dead on a busy machine.
 const testHeartbeat = 1500 * time.Millisecond
 
-// newElectors starts voters of one group.
+// newElectors starts the voters of one group.
 func newElectors(t *testing.T, n int) []*elector {
 	t.Helper()
 	all := idleElectors(t, n)
@@ -54,7 +54,7 @@ func newElectors(t *testing.T, n int) []*elector {
 	return all
 }
 
-// idleElectors makes voters of one group.
+// idleElectors returns the voters of one group, not started.
 func idleElectors(t *testing.T, n int) []*elector {
 	t.Helper()
 	all := make([]*elector, n)
@@ -78,7 +78,7 @@ func idleElectors(t *testing.T, n int) []*elector {
 	return all
 }
 
-// init makes the directory that of a server without data.
+// init makes the directory look like that of a server without data.
 func (e *elector) init() error {
 	if err := os.WriteFile(path.Join(e.o.Dir, "VERSION"), []byte("svc 4 test\n"), 0o600); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (e *elector) copyFile(from, to string) error {
 	return os.WriteFile(to, b, 0o600)
 }
 
-// write has a voter replace a sealed file.
+// write replaces a sealed file through the voter.
 func (e *elector) write(name string, data []byte, files ...string) error {
 	return e.v.Do(commit.Change{Kind: commit.Sealed, Name: name, Data: data, Files: files}, func() error {
 		_, err := vfs.Replace(e.o.FS, path.Join(e.o.Dir, name), data)
@@ -212,7 +212,7 @@ func (e *elector) write(name string, data []byte, files ...string) error {
 	})
 }
 
-// within waits until something is true.
+// within waits until a condition holds.
 func within(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
@@ -222,7 +222,7 @@ func within(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// leaderOf returns the one that leads, but for some.
+// leaderOf returns the leader, which must not be one of but.
 func leaderOf(t *testing.T, all []*elector, but ...*elector) (l *elector) {
 	t.Helper()
 	within(t, "a voter leads", func() bool {
@@ -235,7 +235,7 @@ func leaderOf(t *testing.T, all []*elector, but ...*elector) (l *elector) {
 	return l
 }
 
-// voting waits until the group has as many voters.
+// voting waits until the group has n voters.
 func voting(t *testing.T, all []*elector, n int) {
 	t.Helper()
 	within(t, fmt.Sprintf("%d vote", n), func() bool {
@@ -249,7 +249,7 @@ func voting(t *testing.T, all []*elector, n int) {
 	})
 }
 
-// agree waits until all have a file with some content.
+// agree waits until all voters have a file with the given content.
 func agree(t *testing.T, all []*elector, name string, want []byte) {
 	t.Helper()
 	for _, e := range all {
@@ -263,7 +263,7 @@ func agree(t *testing.T, all []*elector, name string, want []byte) {
 	}
 }
 
-// accept writes at the leader, until the group takes it.
+// accept writes through the leader until the group accepts the change.
 func accept(t *testing.T, all []*elector, name string, data []byte) {
 	t.Helper()
 	within(t, "a write is accepted", func() bool { return leaderOf(t, all).write(name, data) == nil })
@@ -276,15 +276,15 @@ func codeOf(err error) apierr.Code {
 	return apierr.From(err).Code
 }
 
-// next returns the voter behind one.
+// next returns the voter after e.
 func next(all []*elector, e *elector) *elector { return all[(slices.Index(all, e)+1)%len(all)] }
 
-// TestVoters takes a group of three through its life. Each step asks whoever leads then: on a busy machine that may change at any time.
+// TestVoters takes a group of three through its life. Each step looks up the leader, because it may change at any time on a busy machine.
 func TestVoters(t *testing.T) {
 	all := newElectors(t, 3)
 	voting(t, all, 3)
 
-	// Data that are too large for the log are files, and so are files that changes name.
+	// Data too large for the log travel as files, like the files that a change names.
 	const large = "tasks/payloads/large"
 	content := bytes.Repeat([]byte("p"), 200<<10)
 	for _, size := range []int{10, maxData, maxData + 1, 3 << 20} {
@@ -302,7 +302,7 @@ func TestVoters(t *testing.T) {
 		for _, e := range all {
 			f, err := e.v.spool.open(fileKey(int64(len(content)), hash128(content)))
 			if err != nil {
-				t.Fatalf("%s accepted a change without its file: %v", e.o.Addr, err)
+				t.Fatalf("%s accepted a change but not its file: %v", e.o.Addr, err)
 			}
 			if b, err := io.ReadAll(f); err != nil || !bytes.Equal(b, content) {
 				t.Errorf("%s has %d bytes of a file: %v", e.o.Addr, len(b), err)
@@ -313,12 +313,12 @@ func TestVoters(t *testing.T) {
 		}
 	}
 
-	// A voter votes as long as nobody says otherwise: its log may be opened again meanwhile.
+	// A voter votes as long as it is not told otherwise: its log may be reopened meanwhile.
 	for _, e := range all {
 		within(t, e.o.Addr+" votes", e.v.Votes)
 		v := &Voter{id: e.v.id, votes: true}
 		if !v.Votes() {
-			t.Error("a voter without a log does not know any more that it votes")
+			t.Error("a voter without an open log does not know that it votes")
 		}
 	}
 
@@ -340,18 +340,18 @@ func TestVoters(t *testing.T) {
 		do   func(l *elector) error
 		want apierr.Code
 	}{
-		{"a transfer by another one", func(l *elector) error { return next(all, l).v.Transfer("") }, "no_writer"},
-		{"a transfer to nobody", func(l *elector) error { return l.v.Transfer("nobody") }, "group_member_not_found"},
+		{"a transfer by a follower", func(l *elector) error { return next(all, l).v.Transfer("") }, "no_writer"},
+		{"a transfer to an unknown member", func(l *elector) error { return l.v.Transfer("nobody") }, "group_member_not_found"},
 		{"a transfer to the leader", func(l *elector) error { return l.v.Transfer(l.o.Addr) }, "transfer_refused"},
 		{"the removal of the leader", func(l *elector) error { return l.v.Remove(l.o.Addr) }, "removal_refused"},
-		{"the removal of nobody", func(l *elector) error { return l.v.Remove("nobody") }, "group_member_not_found"},
+		{"the removal of an unknown member", func(l *elector) error { return l.v.Remove("nobody") }, "group_member_not_found"},
 	} {
 		within(t, x.what+" is answered with "+string(x.want), func() bool { return codeOf(x.do(leaderOf(t, all))) == x.want })
 	}
 
-	// The lead goes to whom it is given.
+	// The lead goes to the member that the transfer names.
 	var to *elector
-	within(t, "the lead goes to whom it is given", func() bool {
+	within(t, "the named member leads", func() bool {
 		l := leaderOf(t, all)
 		if l == to {
 			return true
@@ -371,17 +371,17 @@ func TestVoters(t *testing.T) {
 	leaderOf(t, all, l)
 	l.broken.Store(false)
 
-	// A removed member is gone, and joins again as another one.
+	// A removed member leaves, and joins again as a new one.
 	gone := next(all, leaderOf(t, all))
 	was := gone.v.hello().Member
 	within(t, "a member is removed", func() bool {
 		l := leaderOf(t, all)
 		if l == gone {
-			_ = l.v.Transfer("") // or it is under way
+			_ = l.v.Transfer("") // or a transfer is running already
 			return false
 		}
 		code := codeOf(l.v.Remove(was[:8]))
-		return code == "" || code == "group_member_not_found" // a removal before was accepted as the lead was lost
+		return code == "" || code == "group_member_not_found" // an earlier removal succeeded although the lead was lost
 	})
 	gone.stop()
 	accept(t, all, "a.json", []byte("3"))
@@ -402,7 +402,7 @@ func TestVoters(t *testing.T) {
 	accept(t, all, "a.json", []byte("4"))
 	agree(t, all, "a.json", []byte("4"))
 
-	// Two disks are lost: the third one goes on with all that it has, and others join it.
+	// Two disks are lost: the third voter keeps all of its data, and others join it.
 	for _, e := range all {
 		e.stop()
 	}
@@ -412,11 +412,11 @@ func TestVoters(t *testing.T) {
 	if err != nil || r.Position.Index < r.Applied+2 || r.Elected < 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	const former = "127.0.0.1:1" // it is corrected by the leader
+	const former = "127.0.0.1:1" // the leader corrects it
 	if r, err = Recover(kept.o.FS, kept.o.Dir, former, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Recover(kept.o.FS, kept.o.Dir, former, true); err != nil { // as after a crash before its end
+	if _, err := Recover(kept.o.FS, kept.o.Dir, former, true); err != nil { // as if a crash had interrupted the first call
 		t.Fatal(err)
 	}
 	kept.start()
@@ -436,7 +436,7 @@ func TestVoters(t *testing.T) {
 	agree(t, all, "a.json", []byte("4"))
 }
 
-// back takes the position of a stopped voter back: it was killed before it made its last changes.
+// back resets the position of a stopped voter, as if it had been killed before it applied its last n changes.
 func back(t *testing.T, e *elector, n uint64) {
 	t.Helper()
 	p := positions{fs: e.o.FS, name: path.Join(e.o.Dir, positionFile)}
@@ -450,12 +450,12 @@ func back(t *testing.T, e *elector, n uint64) {
 	}
 }
 
-// TestNothingFollowsAChangeThatCannotBeMade: the stores of a leader whose disk fails take a change for failed that the group has. What they
-// make of that, such as a task that fails, does not get into the log.
-func TestNothingFollowsAChangeThatCannotBeMade(t *testing.T) {
+// TestAFailedApplyEndsTheReign checks that a leader whose disk fails writes nothing more. Its stores take the change for failed, but the
+// group has it; what they derive from the error, such as a failed task, must not get into the log.
+func TestAFailedApplyEndsTheReign(t *testing.T) {
 	all := newElectors(t, 1)
 	broken := errors.New("the disk fails")
-	within(t, "a change is accepted and cannot be made", func() bool {
+	within(t, "a change is accepted and cannot be applied", func() bool {
 		e := leaderOf(t, all)
 		rests := func(until time.Time) {
 			e.v.mu.Lock()
@@ -478,7 +478,7 @@ func TestNothingFollowsAChangeThatCannotBeMade(t *testing.T) {
 	accept(t, all, "c.json", []byte("2"))
 	agree(t, all, "a.json", []byte("1"))
 	if _, err := os.Stat(path.Join(all[0].o.Dir, "b.json")); err == nil {
-		t.Error("the group has what the stores made of the error")
+		t.Error("the group has a change that the stores derived from the error")
 	}
 }
 
@@ -502,35 +502,35 @@ func forgetPositions(e *elector) error {
 	return errors.Join(err, log.Reset(first), log.Append(all...), log.Close())
 }
 
-// TestDeposedVoterRests: a voter whose stores cannot lead does not try all the time.
+// TestDeposedVoterRests checks that a voter whose stores cannot lead waits before it tries again.
 func TestDeposedVoterRests(t *testing.T) {
 	e := newElectors(t, 1)[0]
 	leaderOf(t, []*elector{e})
 	at := time.Now()
 	e.v.Depose(errors.New("they are broken"))
-	e.v.Depose(errors.New("the lead was lost")) // its stores are not to blame
+	e.v.Depose(errors.New("the lead was lost")) // not an error of the stores
 	if e.v.rest != minRest {
-		t.Errorf("it rests for %v", e.v.rest)
+		t.Errorf("rest = %v", e.v.rest)
 	}
 	within(t, "it leads again", func() bool { return !e.v.resting() && e.leads.Load() && e.v.leads() })
 	if d := time.Since(at); d < minRest {
-		t.Errorf("it leads again after %v", d)
+		t.Errorf("the voter leads again after %v", d)
 	}
 	e.v.mu.Lock()
 	defer e.v.mu.Unlock()
 	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
 		if e.v.tire(time.Now()); e.v.rest != want*time.Second {
-			t.Errorf("it rests for %v, want %v", e.v.rest, want*time.Second)
+			t.Errorf("rest = %v, want %v", e.v.rest, want*time.Second)
 		}
 	}
 }
 
-// TestHandOver: the lead goes to a voter that can lead, whatever else happened before.
+// TestHandOver checks that the lead goes to a voter that can lead, whatever happened before.
 func TestHandOver(t *testing.T) {
 	all := newElectors(t, 3)
 	voting(t, all, 3)
 
-	// A voter that rests and is elected hands over.
+	// A resting voter that is elected hands over.
 	rests := next(all, leaderOf(t, all))
 	rests.v.mu.Lock()
 	rests.v.rested = time.Now().Add(time.Hour)
@@ -542,7 +542,7 @@ func TestHandOver(t *testing.T) {
 	leaderOf(t, all, rests)
 	accept(t, all, "a.json", []byte("1"))
 	if !rests.v.resting() {
-		t.Error("it rests no longer")
+		t.Error("the voter stopped resting")
 	}
 
 	// A reign that ends before the lead is handed over leaves nothing behind.
@@ -566,7 +566,7 @@ func TestHandOver(t *testing.T) {
 	})
 	accept(t, all, "a.json", []byte("2"))
 
-	// A leader that is stopped while it hands over waits for the end of that.
+	// A leader that is stopped during a hand-over waits for its end.
 	within(t, "a leader drains", func() bool {
 		l := leaderOf(t, all)
 		l.deaf.Store(true)
@@ -590,28 +590,28 @@ func TestHandOver(t *testing.T) {
 		within(t, "it drains", l.v.Draining)
 		r.end(errHandedOver)
 		if !<-drained {
-			t.Error("it did not wait")
+			t.Error("stop returned before the hand-over ended")
 		}
 		return true
 	})
 }
 
-// TestOnlyVotersRecover: the directories of others are refused.
+// TestOnlyVotersRecover checks that Recover and Rejoin refuse directories of other members.
 func TestOnlyVotersRecover(t *testing.T) {
 	dir := filepath.ToSlash(t.TempDir())
 	if _, err := Rejoin(vfs.OS, dir); err == nil {
-		t.Error("a directory of nobody joins again")
+		t.Error("Rejoin accepts a directory without an identity")
 	}
 	if _, err := Recover(vfs.OS, dir, "a:1", true); err == nil {
-		t.Error("a directory of nobody is recovered")
+		t.Error("Recover accepts a directory without an identity")
 	}
 	if err := (&Identity{Name: "shop", Member: newID(), Role: RoleReader}).write(vfs.OS, dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Rejoin(vfs.OS, dir); err == nil {
-		t.Error("a reader joins again")
+		t.Error("Rejoin accepts a reader")
 	}
 	if _, err := Recover(vfs.OS, dir, "a:1", true); err == nil {
-		t.Error("a reader is recovered")
+		t.Error("Recover accepts a reader")
 	}
 }

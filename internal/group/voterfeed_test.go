@@ -15,8 +15,8 @@ import (
 	"svc/internal/commit"
 )
 
-// TestFilesOfAVoterFeed: files that entries name are opened as long as the spool, the log or the directory has them. Then they are missing,
-// whatever the reason.
+// TestFilesOfAVoterFeed checks that a feed opens files that entries name as long as the spool, the log or the directory has them. After
+// that they are reported as missing.
 func TestFilesOfAVoterFeed(t *testing.T) {
 	t.Parallel()
 	e := leaderOf(t, newElectors(t, 1))
@@ -86,7 +86,7 @@ func TestFilesOfAVoterFeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, x := range f.named {
-		x.index = 1 // which is never stored, as the entries that were cut
+		x.index = 1 // entry 1 is never stored, like entries that were cut
 		f.named[name] = x
 	}
 	has("nowhere", false)
@@ -98,8 +98,8 @@ func TestFilesOfAVoterFeed(t *testing.T) {
 	has("behind the position", false)
 }
 
-// TestVoterFeedTellsRemovals: a reader is told of each removed payload with an entry that it goes on behind.
-func TestVoterFeedTellsRemovals(t *testing.T) {
+// TestVoterFeedReportsRemovals checks that a reader learns of each removed payload with the next entry that it reads.
+func TestVoterFeedReportsRemovals(t *testing.T) {
 	t.Parallel()
 	e := leaderOf(t, newElectors(t, 1))
 	f, err := e.v.Feed()
@@ -129,7 +129,7 @@ func TestVoterFeedTellsRemovals(t *testing.T) {
 			got = append(got, x.Removed...)
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("behind %v there are removals of %q, want %q", after, got, want)
+			t.Errorf("after %v the feed reports removals of %q, want %q", after, got, want)
 		}
 		after.Index += uint64(len(b.Entries))
 		return after
@@ -140,7 +140,7 @@ func TestVoterFeedTellsRemovals(t *testing.T) {
 		t.Fatal(err)
 	}
 	next(start, "tasks/payloads/a")
-	at := next(start, "tasks/payloads/a") // who asked before has not gone on
+	at := next(start, "tasks/payloads/a") // the reader asks again from the same position
 	remove("tasks/payloads/b")
 	if err := e.write("a.json", []byte("2")); err != nil {
 		t.Fatal(err)
@@ -148,8 +148,8 @@ func TestVoterFeedTellsRemovals(t *testing.T) {
 	next(next(at, "tasks/payloads/b"))
 }
 
-// TestImagesOfAVoterFeedGo: files of an image go when nothing was read for a time.
-func TestImagesOfAVoterFeedGo(t *testing.T) {
+// TestImagesOfAVoterFeedExpire checks that files of an image are removed when no file was read for a while.
+func TestImagesOfAVoterFeedExpire(t *testing.T) {
 	t.Parallel()
 	e := leaderOf(t, newElectors(t, 1))
 	f, err := e.v.Feed()
@@ -166,7 +166,7 @@ func TestImagesOfAVoterFeedGo(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{{feedHoldTime - time.Minute, true}, {feedHoldTime + time.Minute, false}} {
-		f.Need(st.Run) // which reads no file
+		f.Need(st.Run) // Need reads no file
 		e.v.held(time.Now().Add(x.after))
 		in, err := f.Open(st.Files[0].At)
 		if (err == nil) != x.want || !x.want && !errors.Is(err, fs.ErrNotExist) {

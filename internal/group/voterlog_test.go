@@ -14,7 +14,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestAReaderOfVoters follows three voters over the death of the one that leads, and over a start of its own. It copies the data once.
+// TestAReaderOfVoters follows three voters over the loss of their leader and over a restart of the reader. The reader copies the data only
+// once.
 func TestAReaderOfVoters(t *testing.T) {
 	t.Parallel()
 	all := newElectors(t, 3)
@@ -37,7 +38,7 @@ func TestAReaderOfVoters(t *testing.T) {
 	told := newFollower(t, &host{}, func(o *ReaderOptions) { o.Join = []string{next(all, leaderOf(t, all)).o.Addr} })
 	within(t, "a reader that is told who leads has data", func() bool { return !told.r.Empty() })
 	told.stop()
-	for _, size := range []int{10, maxData + 1, 3 << 20} { // a change that is too large for the log is a file
+	for _, size := range []int{10, maxData + 1, 3 << 20} { // a change too large for the log travels as a file
 		data := bytes.Repeat([]byte{byte(size)}, size)
 		accept(t, all, "b.json", data)
 		has("b.json", data)
@@ -57,11 +58,11 @@ func TestAReaderOfVoters(t *testing.T) {
 	})
 	refused := new(RefusedError)
 	if err := f.r.TakeOver(t.Context()); !errors.As(err, &refused) || !strings.Contains(err.Error(), "elect") {
-		t.Errorf("a reader of voters takes over: %v", err)
+		t.Errorf("TakeOver of a reader of voters: %v", err)
 	}
 	away := new(awayError)
 	if _, err := f.r.client.read(t.Context(), http.MethodPost, pathJoin, nil, maxMessage); !errors.As(err, &away) || away.status != http.StatusForbidden {
-		t.Errorf("a reader asks to be a voter: %v", err)
+		t.Errorf("a request of a reader to become a voter: %v", err)
 	}
 
 	leaderOf(t, all).stop()
@@ -71,7 +72,7 @@ func TestAReaderOfVoters(t *testing.T) {
 	accept(t, all, "c.json", []byte("2"))
 	f.start()
 	if !f.r.FollowsVoters() {
-		t.Error("it does not know that it follows voters")
+		t.Error("the reader does not know that it follows voters")
 	}
 	has("c.json", []byte("2"))
 	for _, e := range all {
@@ -89,7 +90,7 @@ func TestAReaderOfVoters(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("it is not known how old its data are")
+			t.Fatal("the age of the data is unknown")
 		}
 	}
 	f.stop()
@@ -98,8 +99,8 @@ func TestAReaderOfVoters(t *testing.T) {
 	}
 }
 
-// TestImagesThatNobodyFetches: the files of an image are removed when the member has asked for none of them for a time.
-func TestImagesThatNobodyFetches(t *testing.T) {
+// TestUnfetchedImagesExpire checks that the files of an image are removed when its member has fetched none of them for a while.
+func TestUnfetchedImagesExpire(t *testing.T) {
 	t.Parallel()
 	v := &Voter{o: VoterOptions{FS: vfs.NewMem(), Dir: "data", Logger: slog.New(slog.DiscardHandler)}, states: map[string]time.Time{}}
 	for _, id := range []string{"gone", "fetches"} {
@@ -108,7 +109,7 @@ func TestImagesThatNobodyFetches(t *testing.T) {
 		}
 		v.fetches(id, true)
 	}
-	v.fetches("other", false) // it fetches files of an entry
+	v.fetches("other", false) // fetches files of an entry, not of an image
 	v.states["gone"] = v.states["gone"].Add(-time.Minute)
 	v.states["fetches"] = v.states["fetches"].Add(-time.Minute)
 	v.fetches("fetches", false)
@@ -120,7 +121,7 @@ func TestImagesThatNobodyFetches(t *testing.T) {
 	}
 }
 
-// TestEntriesOfVoters asks a voter that leads, and one that does not, for entries.
+// TestEntriesOfVoters requests entries from a leader and from a follower.
 func TestEntriesOfVoters(t *testing.T) {
 	t.Parallel()
 	all := newElectors(t, 1)
@@ -158,12 +159,12 @@ func TestEntriesOfVoters(t *testing.T) {
 		}
 		if err == nil {
 			if got, e := DecodeBatch(b.Encode()); e != nil || len(got.Entries) != len(b.Entries) {
-				t.Errorf("after %v: the form is not read: %v", tt.after, e)
+				t.Errorf("after %v: an entry cannot be decoded: %v", tt.after, e)
 			}
 		}
 	}
 	all[0].stop()
 	if _, _, err := v.entries(at(1)); err == nil {
-		t.Error("a member that does not lead answers")
+		t.Error("a member that does not lead serves entries")
 	}
 }

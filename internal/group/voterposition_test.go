@@ -17,7 +17,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// positioned is a voter that has the log up to an entry, on a file system in memory. Nothing runs.
+// positioned is a voter with the log up to an entry, on a file system in memory, without goroutines.
 type positioned struct {
 	*Voter
 	t    *testing.T
@@ -27,7 +27,7 @@ type positioned struct {
 
 var errDisk = errors.New("the disk fails")
 
-// newPositioned returns one that has founded its group.
+// newPositioned returns a voter that has founded its group.
 func newPositioned(t *testing.T) *positioned {
 	t.Helper()
 	p := &positioned{t: t, mem: vfs.NewMem()}
@@ -42,7 +42,7 @@ func newPositioned(t *testing.T) *positioned {
 	return p
 }
 
-// voter returns a voter of a directory that runs nothing.
+// voter returns a voter of a directory, without goroutines.
 func (p *positioned) voter(mem *vfs.MemFS, id Identity) *Voter {
 	v := &Voter{id: id, changed: make(chan struct{})}
 	v.o.Dir, v.o.level = "data", proposalVersion
@@ -63,7 +63,7 @@ func (p *positioned) must(err error) {
 	}
 }
 
-// make makes the next change, as Do and make do.
+// make makes the next change like Voter.Do and Voter.make.
 func (p *positioned) make() error {
 	if err := p.settle(); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (p *positioned) left() uint64 {
 	return v.Position().Index
 }
 
-// failing has operations on the file of positions fail, or go on.
+// failing fails operations of these kinds on the file of positions.
 func (p *positioned) failing(kinds ...vfs.OpKind) {
 	p.fail = func(o vfs.Op) bool {
 		for _, kind := range kinds {
@@ -98,7 +98,7 @@ func (p *positioned) failing(kinds ...vfs.OpKind) {
 	}
 }
 
-// TestPositionsOfVotersAreDurable: before a change is made, the position before it is durable, whatever failed before.
+// TestPositionsOfVotersAreDurable checks that the previous position is durable before a change is made, whatever failed before.
 func TestPositionsOfVotersAreDurable(t *testing.T) {
 	for what, kinds := range map[string][]vfs.OpKind{"a sync": {vfs.OpSync}, "a write": {vfs.OpWrite}, "all": {vfs.OpSync, vfs.OpWrite}} {
 		p := newPositioned(t)
@@ -106,30 +106,30 @@ func TestPositionsOfVotersAreDurable(t *testing.T) {
 			p.must(p.make())
 		}
 		p.failing(kinds...)
-		for range 3 { // it is tried again
+		for range 3 { // the voter retries
 			if p.make() == nil && p.settle() == nil {
 				t.Errorf("%s: nothing failed", what)
 			}
 			if at, left := p.noted(), p.left(); left < at {
-				t.Errorf("%s fails: up to %d is taken for durable, and a power failure leaves %d", what, at, left)
+				t.Errorf("%s fails: positions up to %d count as durable, but a power failure leaves %d", what, at, left)
 			}
 		}
 		p.failing()
 		for range 3 {
 			p.must(p.make())
 			if at, left := p.Position().Index, p.left(); left+1 < at {
-				t.Errorf("%s failed: a power failure takes the position from %d back to %d", what, at, left)
+				t.Errorf("%s failed: a power failure resets the position from %d to %d", what, at, left)
 			}
 		}
 		p.must(p.settle())
 		if at, left := p.Position().Index, p.left(); left != at {
-			t.Errorf("%s failed: a power failure takes the position from %d back to %d", what, at, left)
+			t.Errorf("%s failed: a power failure resets the position from %d to %d", what, at, left)
 		}
 	}
 }
 
-// TestEarlySyncsThatFail: nobody sees the error of a sync that settleAhead began. The next settle begins the file anew before it takes the
-// position for durable.
+// TestEarlySyncsThatFail checks a failed sync that settleAhead started, whose error has no caller: the next settle must rewrite the file
+// before it counts the position as durable.
 func TestEarlySyncsThatFail(t *testing.T) {
 	p := newPositioned(t)
 	p.must(p.make())
@@ -138,28 +138,28 @@ func TestEarlySyncsThatFail(t *testing.T) {
 	p.settleAhead()
 	p.running.Wait()
 	if n := p.noted(); n != before {
-		t.Errorf("the sync failed, and up to %d is taken for durable", n)
+		t.Errorf("the sync failed, but positions up to %d count as durable", n)
 	}
 	replaced := false
 	p.fail = func(o vfs.Op) bool {
 		if n := p.noted(); n != before {
-			t.Errorf("%s, and up to %d is taken for durable already", o, n)
+			t.Errorf("%s: positions up to %d count as durable too early", o, n)
 		}
 		replaced = replaced || o.Kind == vfs.OpRename && strings.HasSuffix(o.NewName, positionFile)
 		return false
 	}
 	p.must(p.settle())
 	if n, left := p.noted(), p.left(); !replaced || n != at || left != at {
-		t.Errorf("settled: file replaced %v, up to %d is taken for durable, and a power failure leaves %d, want %d", replaced, n, left, at)
+		t.Errorf("settled: file replaced %v, durable up to %d, after a power failure %d, want %d", replaced, n, left, at)
 	}
 
 	p.failing()
 	p.must(p.make())
 	p.closed = true
-	p.settleAhead() // Close may have waited already
+	p.settleAhead() // Close may have stopped waiting already
 	p.running.Wait()
 	if n := p.noted(); n != at {
-		t.Errorf("a closed voter takes up to %d for durable", n)
+		t.Errorf("a closed voter has settled up to %d", n)
 	}
 	p.closed = false
 	p.settleAhead()
@@ -169,8 +169,8 @@ func TestEarlySyncsThatFail(t *testing.T) {
 	}
 }
 
-// TestPositionsAreSettledBesideTheNextEntry: if another entry was appended before a change is made, its position is synced before that
-// entry's turn, and nobody waits for it. The last entry leaves that to the one behind it.
+// TestPositionsAreSettledBesideTheNextEntry checks that the position of a change is synced in the background if another entry was appended
+// before it. The turn of that entry does not wait for the sync. The last entry leaves its position to the next one.
 func TestPositionsAreSettledBesideTheNextEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPositioned(t)
@@ -202,7 +202,7 @@ func TestPositionsAreSettledBesideTheNextEntry(t *testing.T) {
 		turn := func(index uint64) {
 			own := &pending{turn: make(chan struct{}), done: make(chan error, 1)}
 			p.pending = map[[16]byte]*pending{{}: own}
-			go func() { // as Do
+			go func() { // as Do does
 				<-own.turn
 				p.reach(index)
 				own.done <- nil
@@ -225,7 +225,7 @@ func TestPositionsAreSettledBesideTheNextEntry(t *testing.T) {
 	})
 }
 
-// note has an entry of the log note a position, as package consensus writes it, durably.
+// note durably appends an entry with a noted position, in the format of package consensus.
 func (p *positioned) note(log *logstore.Log, at uint64) {
 	p.t.Helper()
 	own := binary.AppendUvarint(binary.LittleEndian.AppendUint64(nil, xxhash.Sum64String(p.id.Member)), at)
@@ -241,7 +241,7 @@ func (p *positioned) openLog() *logstore.Log {
 	return log
 }
 
-// TestPositionsThatLeaveTheLogAreDurable: a position that only the log has noted is in the file before entries leave the log.
+// TestPositionsThatLeaveTheLogAreDurable checks that a position noted only in the log is in the file before the log is cut.
 func TestPositionsThatLeaveTheLogAreDurable(t *testing.T) {
 	p := newPositioned(t)
 	log := p.openLog()
@@ -250,16 +250,16 @@ func TestPositionsThatLeaveTheLogAreDurable(t *testing.T) {
 		p.must(p.save())
 		p.must(log.TruncateBack(log.First()))
 		if left := p.left(); left != at {
-			t.Errorf("position %d has left the log, and a power failure leaves %d", at, left)
+			t.Errorf("position %d was cut from the log, but a power failure leaves %d", at, left)
 		}
 	}
 	p.must(p.make())
 	p.note(log, 2)
 	if left := p.left(); left != 2 {
-		t.Errorf("the log has noted 2, and a power failure leaves %d", left)
+		t.Errorf("the log has noted 2, but a power failure leaves %d", left)
 	}
 	leaves(2)
-	p.reach(3) // the change is made, and the log notes it before keep does
+	p.reach(3) // the change is applied, and the log notes its position before keep does
 	p.note(log, 3)
 	leaves(3)
 	p.must(p.keep(3))
@@ -280,7 +280,8 @@ func TestPositionsThatLeaveTheLogAreDurable(t *testing.T) {
 	}
 }
 
-// TestPositionsOfTheLogAreKnown: a start goes on from the larger of the two positions, or not at all, and its end leaves the file with it.
+// TestPositionsOfTheLogAreKnown checks that a start uses the larger of the two positions or fails, and that a stop leaves that position in
+// the file.
 func TestPositionsOfTheLogAreKnown(t *testing.T) {
 	p := newPositioned(t)
 	p.must(p.make())
@@ -298,24 +299,24 @@ func TestPositionsOfTheLogAreKnown(t *testing.T) {
 			}
 			v := p.voter(p.mem, p.id)
 			if _, err := v.recall(); failed && (err == nil || !strings.Contains(err.Error(), errDisk.Error())) {
-				t.Errorf("%s of %s fails, and the voter goes on from %d: %v", kind, name, v.Position().Index, err)
+				t.Errorf("%s of %s fails, but the voter starts at %d: %v", kind, name, v.Position().Index, err)
 			}
 		}
 	}
 	p.fail = nil
 	v := p.voter(p.mem, p.id)
 	if ok, err := v.recall(); !ok || err != nil || v.Position().Index != 2 {
-		t.Fatalf("it goes on from %d: %v, %v", v.Position().Index, ok, err)
+		t.Fatalf("the voter starts at %d: %v, %v", v.Position().Index, ok, err)
 	}
 	p.must(v.save()) // Close does so
 	p.must(v.position.close())
 	old := positions{fs: p.mem.CrashClone(nil), name: v.position.name}
 	if at, ok, err := old.read(); at.Index != 2 || !ok || err != nil {
-		t.Errorf("a former version reads %v, %v, %v", at, ok, err)
+		t.Errorf("an earlier version reads %v, %v, %v", at, ok, err)
 	}
 }
 
-// TestRemovedNamesAreBounded: while nobody reads entries, the names of payloads that wait for one do not grow without end.
+// TestRemovedNamesAreBounded checks that the list of removed payloads stays bounded while no reader reads entries.
 func TestRemovedNamesAreBounded(t *testing.T) {
 	mem := vfs.NewMem()
 	v := &Voter{o: VoterOptions{FS: mem, Dir: "data"}}
@@ -326,6 +327,6 @@ func TestRemovedNamesAreBounded(t *testing.T) {
 		}
 	}
 	if n := len(v.feed.removed); n != maxRemoved || v.feed.removed[n-1] != "tasks/payloads/1" {
-		t.Errorf("%d names wait, the last one is %q", n, v.feed.removed[n-1])
+		t.Errorf("%d names are listed, the last one is %q", n, v.feed.removed[n-1])
 	}
 }
