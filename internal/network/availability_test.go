@@ -14,11 +14,11 @@ import (
 	"svc/internal/outbound"
 )
 
-// wobbly is a remote whose state changes.
+// wobbly is a remote that tests make fail.
 type wobbly struct {
 	*httptest.Server
 	searches, probes atomic.Int64
-	sick             atomic.Bool // it answers with status 500
+	sick             atomic.Bool // answers status 500
 	silent           chan struct{}
 }
 
@@ -36,7 +36,7 @@ func newWobbly(t *testing.T) *wobbly {
 			rw.WriteHeader(http.StatusInternalServerError)
 		case r.URL.Path == "/health":
 			_, _ = io.WriteString(rw, `{"status":"available"}`)
-		case r.Header.Get("Svc-Include-Metadata") != "": // which a test asks for to get no answer
+		case r.Header.Get("Svc-Include-Metadata") != "": // tests set this header to get no answer
 			select {
 			case <-w.silent:
 			case <-r.Context().Done():
@@ -50,13 +50,13 @@ func newWobbly(t *testing.T) *wobbly {
 	return w
 }
 
-// query asks a remote for a shard.
+// query returns a search for one shard of one remote.
 func query(remote, shard string) []RemoteSearch {
 	return []RemoteSearch{{Remote: remote, Federation: []byte(`{}`), Queries: []RemoteQuery{{Body: fmt.Appendf(nil, `{"shard":%q}`, shard), Shard: shard}}}}
 }
 
-// TestTheOnlyOwnerIsAskedAgain has the only owner of a shard fail and come back. Each search without it names it, and costs it no more than
-// a probe; the first one after it is back has its hits.
+// TestTheOnlyOwnerIsAskedAgain makes the only owner of a shard fail and recover. While it fails, each search reports it and sends it at
+// most a probe. The first search after it recovers has its hits.
 func TestTheOnlyOwnerIsAskedAgain(t *testing.T) {
 	patience := probePatience
 	probePatience = time.Minute
@@ -85,20 +85,20 @@ func TestTheOnlyOwnerIsAskedAgain(t *testing.T) {
 	search("the second one", "remote_remote_error", 0, 1)
 	search("the third one", "remote_remote_error", 0, 1)
 	if n.status("far") != "unavailable" {
-		t.Error("it is available")
+		t.Error("the failed remote counts as available")
 	}
 	far.sick.Store(false)
 	search("it is back", "", 1, 1)
 	search("and stays", "", 1, 0)
 	if n.status("far") != "available" {
-		t.Error("it is not available")
+		t.Error("the remote does not count as available")
 	}
 }
 
-// TestASilentRemoteIsNotWaitedFor has a remote that failed swallow probes: searches wait for one of them only, and not for long.
+// TestASilentRemoteIsNotWaitedFor lets a failed remote swallow probes: only one search waits for a probe, and only briefly.
 func TestASilentRemoteIsNotWaitedFor(t *testing.T) {
 	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	t.Cleanup(far.Close) // after the node, whose probe waits for it
+	t.Cleanup(far.Close) // closed after the node, whose probe is still waiting
 	n := nodeOf(t, Options{Allowed: outbound.Any()}, far.URL, map[string]*ShardPatch{"x": owners("far")})
 	n.availability.fail("far", apierr.New("remote_timeout", "It was silent."))
 	for range 3 {
@@ -109,12 +109,12 @@ func TestASilentRemoteIsNotWaitedFor(t *testing.T) {
 	n.availability.mu.Lock()
 	defer n.availability.mu.Unlock()
 	if o := n.availability.outages["far"]; o == nil || o.probe == nil || o.takes != firstPeriod {
-		t.Errorf("the outage is %+v: the searches were not made, or failed", o)
+		t.Errorf("the outage is %+v: a search was not sent, or failed", o)
 	}
 }
 
-// TestASlowRemoteIsTriedByOneSearch has remotes answer probes after they failed: all searches ask one that was broken, and one at a time
-// asks one that was too slow.
+// TestASlowRemoteIsTriedByOneSearch lets failed remotes answer probes. All searches then ask a remote that was broken, but only one at a
+// time asks a remote that was too slow.
 func TestASlowRemoteIsTriedByOneSearch(t *testing.T) {
 	now := time.Unix(1000, 0)
 	a := availability{now: func() time.Time { return now }, outages: map[string]*outage{}}
@@ -131,10 +131,10 @@ func TestASlowRemoteIsTriedByOneSearch(t *testing.T) {
 			t.Fatal("a remote that failed is not probed")
 		}
 		if again, begin := a.probe("r"); begin || again != p {
-			t.Error("it is probed twice at once")
+			t.Error("a second probe started during the first")
 		}
 		if err := a.admit("r", p, time.Second); err == nil || err.Code != tt.code {
-			t.Errorf("%s: it is asked before it has answered the probe: %v", tt.code, err)
+			t.Errorf("%s: a search was sent before the probe was answered: %v", tt.code, err)
 		}
 		a.probed(p, true)
 		for i, want := range tt.admit {
@@ -144,11 +144,11 @@ func TestASlowRemoteIsTriedByOneSearch(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 		if err := a.admit("r", p, time.Second); err != nil {
-			t.Errorf("%s, after the time of the trial: %v", tt.code, err)
+			t.Errorf("%s, after the trial period: %v", tt.code, err)
 		}
 		a.fail("r", apierr.New(tt.code, "It failed again."))
 		if err := a.admit("r", p, time.Second); err == nil {
-			t.Errorf("%s: a probe from before it failed again counts", tt.code)
+			t.Errorf("%s: the result of a probe counts although the remote failed after it began", tt.code)
 		}
 		a.succeed("r")
 	}
@@ -156,16 +156,17 @@ func TestASlowRemoteIsTriedByOneSearch(t *testing.T) {
 	p, _ := a.probe("r")
 	a.probed(p, false)
 	if _, begin := a.probe("r"); begin {
-		t.Error("the result of a probe does not stand")
+		t.Error("the result of a probe is not kept")
 	}
 	now = now.Add(probeStands)
 	if _, begin := a.probe("r"); !begin {
-		t.Error("the result of a probe stands for ever")
+		t.Error("the result of a probe does not expire")
 	}
 }
 
-// TestASearchThatIsGivenUpSaysNothing cancels searches while a remote is asked, as a request does whose own part fails.
-func TestASearchThatIsGivenUpSaysNothing(t *testing.T) {
+// TestACanceledSearchIsNoFailure cancels searches while a remote is asked, as a request does when its local part fails. The remote must
+// not count as failed.
+func TestACanceledSearchIsNoFailure(t *testing.T) {
 	far := newWobbly(t)
 	n := nodeOf(t, Options{Allowed: outbound.Any()}, far.URL, map[string]*ShardPatch{"x": owners("far")})
 	asked := query("far", "x")
@@ -178,9 +179,9 @@ func TestASearchThatIsGivenUpSaysNothing(t *testing.T) {
 	}
 	cancel()
 	if err := <-answers; err == nil {
-		t.Error("a search that was given up has an answer")
+		t.Error("a canceled search has an answer")
 	}
 	if n.status("far") != "available" {
-		t.Error("the remote counts as one that failed")
+		t.Error("the remote counts as failed")
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestFollow has a member of a group that follows ask the leader of the network whether it is complete.
+// TestFollow has a following member of a group ask the leader of the network whether this instance is complete.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	var behind, restored atomic.Bool
@@ -67,7 +67,7 @@ func TestFollow(t *testing.T) {
 	behind.Store(true)
 	n.Follow()
 	if n.Behind() == nil {
-		t.Error("it is complete before the leader said so")
+		t.Error("the instance counts as complete before the leader said so")
 	}
 	s.Restored = false
 	write()
@@ -80,7 +80,7 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	if n.Behind() == nil {
-		t.Error("it is complete, and the leader says that it is not")
+		t.Error("the instance counts as complete although the leader says that it is not")
 	}
 	behind.Store(false)
 	until("complete", false)
@@ -95,18 +95,19 @@ func TestFollow(t *testing.T) {
 	if err := n.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	leader.Close() // what this instance has is all that is known
+	leader.Close() // only the state of this instance is left
 	until("without the leader", false)
 	if restored.Load() {
 		t.Error("the leader was told that the instance was restored")
 	}
 	n.unfollow()
 	if err := n.update(func(s *stored) { s.Restored = true }); err != nil || n.Behind() != nil {
-		t.Errorf("it is still followed: %v, %v", err, n.Behind())
+		t.Errorf("the network is still followed: %v, %v", err, n.Behind())
 	}
 }
 
-// TestALeaderThatIsNoRemote: such a network is not taken, and an instance that has one asks nobody.
+// TestALeaderThatIsNoRemote checks that a network is refused whose leader is not one of its remotes, and that an instance which already
+// has such a network asks no remote.
 func TestALeaderThatIsNoRemote(t *testing.T) {
 	t.Parallel()
 	self, far := "me", "far"
@@ -125,7 +126,7 @@ func TestALeaderThatIsNoRemote(t *testing.T) {
 	}
 }
 
-// TestALaterNetwork asks a remote whose network is later than the one that is followed.
+// TestALaterNetwork sends a search to a remote that has a later network than the one followed here.
 func TestALaterNetwork(t *testing.T) {
 	t.Parallel()
 	var version atomic.Value
@@ -168,11 +169,11 @@ func TestALaterNetwork(t *testing.T) {
 		}
 	}
 	if v := n.AnswersBy(own.String()); v != own.String() {
-		t.Errorf("a known version is answered by %s", v)
+		t.Errorf("for a known version, the answer names %s", v)
 	}
 	for _, unknown := range []string{"", "?", uuid.Nil.String(), newVersion(own).String()} {
 		if v := n.AnswersBy(unknown); v != own.String() {
-			t.Errorf("version %q is answered by %s, want %s", unknown, v, own)
+			t.Errorf("for version %q, the answer names %s, want %s", unknown, v, own)
 		}
 	}
 }

@@ -23,8 +23,8 @@ func keyed(url string) *RemotePatch {
 
 func none(string) bool { return false }
 
-// TestWhoSeesKeys shows the network to those who may see all keys, one and none.
-func TestWhoSeesKeys(t *testing.T) {
+// TestKeysAreMasked shows the network to clients that may see all keys, one key and none.
+func TestKeysAreMasked(t *testing.T) {
 	n := nodeOf(t, Options{}, "http://far.test", nil)
 	if err := patch(n, &Patch{Remotes: map[string]*RemotePatch{"far": keyed("http://far.test")}}); err != nil {
 		t.Fatal(err)
@@ -42,12 +42,12 @@ func TestWhoSeesKeys(t *testing.T) {
 		}
 	}
 	if !strings.Contains(string(n.JSON(none)), `"me":{"url":"http://me.test","searchApiKey":null,"writeApiKey":null`) {
-		t.Errorf("keys that are not there: %s", n.JSON(none))
+		t.Errorf("missing keys are shown: %s", n.JSON(none))
 	}
 }
 
-// TestMaskedKeysStay sends keys back as they were shown, or not at all, with the url of before and with others, by somebody who sees none
-// of them, and by somebody who sees all.
+// TestMaskedKeysStay sends keys back masked or leaves them out, with the old URL and with others, as a client that sees no keys and as one
+// that sees all.
 func TestMaskedKeysStay(t *testing.T) {
 	masked := RemotePatch{SearchAPIKey: given(settings.Redact(searchKey)), WriteAPIKey: given(settings.Redact(writeKey))}
 	to := func(p RemotePatch, url string) RemotePatch { p.URL = given(url); return p }
@@ -66,10 +66,10 @@ func TestMaskedKeysStay(t *testing.T) {
 		{"masked, other scheme", to(masked, "https://far.test"), none, "invalid_network_url", "", ""},
 		{"left out, other host", to(RemotePatch{}, "http://evil.test"), none, "invalid_network_url", "", ""},
 		{"one left out, other host", to(RemotePatch{SearchAPIKey: given("x")}, "http://evil.test"), none, "invalid_network_url", "", ""},
-		{"one left out that is seen", to(RemotePatch{SearchAPIKey: given("x")}, "http://evil.test"), func(key string) bool { return key == writeKey }, "", "x", writeKey},
+		{"visible one left out", to(RemotePatch{SearchAPIKey: given("x")}, "http://evil.test"), func(key string) bool { return key == writeKey }, "", "x", writeKey},
 		{"new ones, other host", to(RemotePatch{SearchAPIKey: given("x"), WriteAPIKey: null}, "http://evil.test"), none, "", "x", ""},
-		{"left out, other host, by who sees them", to(RemotePatch{}, "http://moved.test"), nil, "", searchKey, writeKey},
-		{"masked, other host, by who sees them", to(masked, "http://moved.test"), nil, "", searchKey, writeKey},
+		{"left out, other host, keys visible", to(RemotePatch{}, "http://moved.test"), nil, "", searchKey, writeKey},
+		{"masked, other host, keys visible", to(masked, "http://moved.test"), nil, "", searchKey, writeKey},
 		{"another mask", RemotePatch{SearchAPIKey: given("abcdeXXXXXX...")}, none, "", "abcdeXXXXXX...", writeKey},
 		{"reset", RemotePatch{SearchAPIKey: null}, none, "", "", writeKey},
 	} {
@@ -89,12 +89,12 @@ func TestMaskedKeysStay(t *testing.T) {
 			t.Errorf("%s: the keys are %v", tt.what, string(encode(got.Remotes["far"])))
 		}
 		if err != nil && (strings.Contains(err.Error(), searchKey) || strings.Contains(err.Error(), writeKey)) {
-			t.Errorf("%s: %v tells a key", tt.what, err)
+			t.Errorf("%s: the error shows a key: %v", tt.what, err)
 		}
 	}
 }
 
-// TestMaskedKeysElsewhere asks a remote, which masks keys, for the network: those that have not changed are known here.
+// TestMaskedKeysElsewhere reads the network from a remote that masks keys: this instance fills in the keys that have not changed.
 func TestMaskedKeysElsewhere(t *testing.T) {
 	var there *Node
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(there.JSON(none)) }))
@@ -115,15 +115,15 @@ func TestMaskedKeysElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := got.Remotes["far"]; textOf(r.SearchAPIKey) != searchKey || textOf(r.WriteAPIKey) != writeKey {
-		t.Errorf("keys that have not changed are %s", encode(r))
+		t.Errorf("unchanged keys are %s", encode(r))
 	}
 	if r := got.Remotes["open"]; r.SearchAPIKey != nil || r.WriteAPIKey != nil {
-		t.Errorf("keys that there are none of are %s", encode(r))
+		t.Errorf("keys of a remote without keys are %s", encode(r))
 	}
 	if unknown := got.unknownKeys(); !slices.Equal(unknown, []string{"changed", "new"}) {
 		t.Errorf("the remotes with unknown keys are %q", unknown)
 	}
-	// A leader that has such a network does not lead it before it is given the keys.
+	// A leader cannot lead such a network until it gets the missing keys.
 	if err := here.update(func(s *stored) { s.Network = got }); err != nil {
 		t.Fatal(err)
 	}
@@ -137,19 +137,19 @@ func TestMaskedKeysElsewhere(t *testing.T) {
 	}
 }
 
-// TestIsSearchKey: others search an instance by the key of its own entry.
+// TestIsSearchKey checks that other instances search this one with the key in its own entry, and no other key.
 func TestIsSearchKey(t *testing.T) {
 	n := nodeOf(t, Options{}, "http://far.test", nil)
 	if n.IsSearchKey("") || n.IsSearchKey("the-key") {
-		t.Error("the key of another remote, or none, is taken for the own one")
+		t.Error("the key of another remote, or none, is accepted")
 	}
 	if err := patch(n, &Patch{Remotes: map[string]*RemotePatch{"me": keyed("http://me.test"), "": keyed("http://nameless.test")}}); err != nil {
 		t.Fatal(err)
 	}
 	if !n.IsSearchKey(searchKey) || n.IsSearchKey(writeKey) || n.IsSearchKey(settings.Redact(searchKey)) {
-		t.Error("the search key of the own entry, and no other text, is that of others")
+		t.Error("the search key of the own entry is refused, or another text is accepted")
 	}
 	if err := patch(n, &Patch{Self: Text{Given: true}}); err != nil || n.IsSearchKey(searchKey) {
-		t.Errorf("an instance without a name takes the key of somebody for its own (%v)", err)
+		t.Errorf("an instance without a name accepts a key (%v)", err)
 	}
 }

@@ -22,19 +22,19 @@ import (
 	"svc/internal/vfs"
 )
 
-// peer plays an instance that a leader tells of changes.
+// peer plays an instance that gets changes from a leader.
 type peer struct {
-	away    atomic.Bool                        // it answers nothing
-	refuses atomic.Bool                        // it takes no announcements
-	keeps   atomic.Bool                        // it sends no documents
-	asked   atomic.Bool                        // for documents
-	state   atomic.Pointer[func() ChangeState] // of the change that the leader asks for
-	knows   atomic.Pointer[Network]            // the network that it shows
-	secret  atomic.Pointer[string]             // the password that it asks for; nil: none
+	away    atomic.Bool                        // answers nothing
+	refuses atomic.Bool                        // refuses announcements
+	keeps   atomic.Bool                        // sends no documents
+	asked   atomic.Bool                        // whether it was asked for documents
+	state   atomic.Pointer[func() ChangeState] // the state of the change that the leader asks for
+	knows   atomic.Pointer[Network]            // the network that it returns
+	secret  atomic.Pointer[string]             // the password that it requires; nil: none
 	server  *httptest.Server
 }
 
-// is has the peer be in a state.
+// is sets the state that the peer reports.
 func (p *peer) is(state ChangeState) { p.does(func() ChangeState { return state }) }
 
 func (p *peer) does(f func() ChangeState) { p.state.Store(&f) }
@@ -88,18 +88,18 @@ func newPeer(t *testing.T) *peer {
 	return p
 }
 
-// leading is an instance a that leads the peers b and c, which own the shard x, and owns y alone.
+// leading is an instance a that leads the peers b and c. They own shard x, and a alone owns y.
 type leading struct {
 	*Node
 	t     *testing.T
 	q     *task.Queue
 	b, c  *peer
-	ahead atomic.Int64 // of its clock, in nanoseconds
-	fs    sometimes    // of the network
-	gate  sync.RWMutex // held while no change is to begin
+	ahead atomic.Int64 // how far its clock is ahead, in nanoseconds
+	fs    sometimes    // the file system of the network
+	gate  sync.RWMutex // locked while no change may begin
 }
 
-// sometimes is a file system that makes no files at times.
+// sometimes is a file system that can fail to create files.
 type sometimes struct {
 	vfs.FS
 	fails atomic.Pointer[func() bool] // nil: never
@@ -126,7 +126,7 @@ func newLeading(t *testing.T) *leading {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.process = uuid.Nil // which b says, at whose address it is
+	l.process = uuid.Nil // unknown: b answers at its address
 	l.q, err = task.Open(task.Options{FS: vfs.OS, Dir: dir, Catalog: catalog, Now: time.Now, MaxBatchTasks: -1, OnForward: l.Forwarded, OnBatch: l.Ended,
 		Executors: map[task.Kind]task.Executor{
 			task.NetworkTopologyChange: func(ctx context.Context, q *task.Queue, tasks []*task.Task, p index.Progress) ([]task.Outcome, error) {
@@ -155,17 +155,17 @@ func (l *leading) change(p *Patch) uint32 {
 	return made.UID
 }
 
-// until waits for something that comes to pass, however slow the machine is.
+// until waits for a condition, long enough for a slow machine.
 func (l *leading) until(what string, is func() bool) {
 	l.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			l.t.Fatalf("it does not come to pass that %s", what)
+			l.t.Fatalf("never: %s", what)
 		}
 	}
 }
 
-// end waits for the end of a change.
+// end waits for the end of a change and checks its status.
 func (l *leading) end(uid uint32, want task.Status) {
 	l.t.Helper()
 	l.until("a change ends", func() bool {
@@ -180,7 +180,7 @@ func (l *leading) end(uid uint32, want task.Status) {
 	})
 }
 
-// tells lists who is told of a write.
+// tells returns the remotes that get a write now.
 func (l *leading) tells() []string {
 	f, stored := l.Forward()
 	stored()
@@ -195,9 +195,9 @@ var (
 	onlyC = []string{"c"}
 )
 
-// TestAChangeThatALostRemoteWasNotToldOf has a remote be away before a change is announced to it, until what it lacks is given up: it
-// cannot take part.
-func TestAChangeThatALostRemoteWasNotToldOf(t *testing.T) {
+// TestARemoteIsLostDuringAnAnnouncement makes a remote unreachable from before a change is announced until the leader gives up its missing
+// writes. The change must go on without it.
+func TestARemoteIsLostDuringAnAnnouncement(t *testing.T) {
 	l := newLeading(t)
 	l.b.is(ChangeState{Phase: moved})
 	l.c.refuses.Store(true)
@@ -212,28 +212,28 @@ func TestAChangeThatALostRemoteWasNotToldOf(t *testing.T) {
 	}
 	l.end(uid, task.Failed)
 	if now := l.Network().ShardNames(); !slices.Equal(l.lost(), onlyC) || !slices.Equal(now, before) || !slices.Equal(l.tells(), onlyB) || l.q.Lacks("c", uid) {
-		t.Errorf("lost are %v, the shards %v, and told is %v", l.lost(), now, l.tells())
+		t.Errorf("lost %v, shards %v, writes go to %v", l.lost(), now, l.tells())
 	}
-	// It is back. What is written while it is rebuilt it gets, too.
+	// The remote is back. It gets the writes that arrive while it is rebuilt.
 	l.b.is(ChangeState{Phase: moving})
 	l.c.refuses.Store(false)
 	l.c.away.Store(false)
 	l.until("c is being rebuilt", l.rebuilds)
 	if !slices.Equal(l.tells(), all) {
-		t.Errorf("while c is rebuilt, told is %v", l.tells())
+		t.Errorf("while c is rebuilt, writes go to %v", l.tells())
 	}
 	for _, p := range []*peer{l.b, l.c} {
 		p.is(ChangeState{Phase: finished, Committed: true})
 	}
 	l.until("c is rebuilt", func() bool { return l.snapshot().Change == nil })
 	if len(l.lost()) > 0 || !slices.Equal(l.tells(), all) {
-		t.Errorf("after c was rebuilt, lost are %v, and told is %v", l.lost(), l.tells())
+		t.Errorf("after c was rebuilt, lost %v, writes go to %v", l.lost(), l.tells())
 	}
 }
 
-// TestARemoteThatAloneHasAShardIsNotLost has a remote be away too long within a change, before or after which it alone has a shard. The
-// copy that a lost one gets would be of nothing.
-func TestARemoteThatAloneHasAShardIsNotLost(t *testing.T) {
+// TestTheOnlyOwnerOfAShardIsNotLost makes a remote unreachable for too long within a change, before or after which it is the only owner of
+// a shard. It must not be lost, because nothing could rebuild it.
+func TestTheOnlyOwnerOfAShardIsNotLost(t *testing.T) {
 	for name, shapes := range map[string][2][]string{
 		"before it": {onlyC, all},
 		"after it":  {all, onlyC},
@@ -253,14 +253,14 @@ func TestARemoteThatAloneHasAShardIsNotLost(t *testing.T) {
 				t.Errorf("a write is refused with %v", err)
 			}
 			if len(l.lost()) > 0 || !l.q.Lacks("c", uid) {
-				t.Errorf("lost are %v", l.lost())
+				t.Errorf("lost = %v", l.lost())
 			}
 		})
 	}
 }
 
-// TestLostWithAChangeThatIsUndone gives up a change by which a remote was to be added: what that has is its own, and no copy.
-func TestLostWithAChangeThatIsUndone(t *testing.T) {
+// TestLostWithAnUndoneChange gives up a change that was to add a remote. The remote keeps its own documents and is not rebuilt.
+func TestLostWithAnUndoneChange(t *testing.T) {
 	l := newLeading(t)
 	l.b.is(ChangeState{Phase: moved})
 	d := newPeer(t)
@@ -275,17 +275,17 @@ func TestLostWithAChangeThatIsUndone(t *testing.T) {
 	}
 	l.end(uid, task.Failed)
 	if len(l.lost()) > 0 || l.Network().Remotes["d"] != nil {
-		t.Errorf("lost are %v", l.lost())
+		t.Errorf("lost = %v", l.lost())
 	}
 }
 
-// rebuilds has what is lost be rebuilt now, and not at the next look, and reports whether c is.
+// rebuilds starts rebuilding lost remotes now, without waiting for the next check, and reports whether c is rebuilt.
 func (l *leading) rebuilds() bool {
 	l.rebuild()
 	return l.snapshot().rebuilds("c")
 }
 
-// line returns what is delivered to a remote.
+// line returns the queue of deliveries to a remote.
 func (l *leading) line(remote string) *line {
 	l.sender.mu.Lock()
 	defer l.sender.mu.Unlock()
@@ -295,16 +295,16 @@ func (l *leading) line(remote string) *line {
 	return l.sender.lines[remote]
 }
 
-// TestARemoteThatIsSetBackWithinAChange has a remote that was told of a change be set back to a snapshot.
-func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
+// TestARemoteIsRestoredWithinAChange restores a remote from a snapshot that is older than its announcement of a change.
+func TestARemoteIsRestoredWithinAChange(t *testing.T) {
 	setBack := func(l *leading) {
 		l.t.Helper()
 		if alone, err := l.lose("c"); alone != nil || err != nil {
-			l.t.Fatalf("c has a shard alone: %v, %v", alone, err)
+			l.t.Fatalf("c is the only owner of a shard: %v, %v", alone, err)
 		}
 	}
 	told := func(l *leading, uid uint32) { l.until("c is told", func() bool { return !l.q.Lacks("c", uid) }) }
-	// rebuilding has c be lost, and then be rebuilt until it moves.
+	// rebuilding loses c and rebuilds it up to the phase moving.
 	rebuilding := func(l *leading) (uid uint32) {
 		l.b.is(ChangeState{Phase: moving})
 		l.c.is(ChangeState{Phase: moving})
@@ -324,7 +324,7 @@ func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
 		setBack(l)
 		l.end(uid, task.Failed)
 		if !slices.Equal(l.lost(), onlyC) && !l.snapshot().rebuilds("c") || len(l.Network().ShardNames()) != 2 {
-			t.Errorf("lost are %v, the shards %v", l.lost(), l.Network().ShardNames())
+			t.Errorf("lost %v, shards %v", l.lost(), l.Network().ShardNames())
 		}
 	})
 	t.Run("while the leader moves", func(t *testing.T) {
@@ -365,15 +365,15 @@ func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
 		version.Store(&now)
 		l.end(uid, task.Succeeded)
 		if !slices.Equal(l.lost(), onlyC) || len(l.Network().ShardNames()) != 3 {
-			t.Errorf("lost are %v, the shards %v", l.lost(), l.Network().ShardNames())
+			t.Errorf("lost %v, shards %v", l.lost(), l.Network().ShardNames())
 		}
 	})
 	t.Run("while it is rebuilt", func(t *testing.T) {
 		l := newLeading(t)
 		uid := rebuilding(l)
-		setBack(l) // said before it was told
+		setBack(l) // c reports this before the change is delivered to it
 		if !l.snapshot().rebuilds("c") {
-			t.Fatal("it is not rebuilt any more")
+			t.Fatal("c is no longer rebuilt")
 		}
 		l.c.is(ChangeState{SetBack: true})
 		setBack(l)
@@ -384,7 +384,7 @@ func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
 		}
 		l.until("that ends", func() bool { return l.snapshot().Change == nil })
 		if len(l.lost()) > 0 {
-			t.Errorf("lost are %v", l.lost())
+			t.Errorf("lost = %v", l.lost())
 		}
 	})
 	t.Run("away again while it is rebuilt", func(t *testing.T) {
@@ -394,7 +394,7 @@ func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(l.tells(), onlyB) {
-			t.Errorf("told is %v", l.tells())
+			t.Errorf("writes go to %v", l.tells())
 		}
 		for _, p := range []*peer{l.b, l.c} {
 			p.is(ChangeState{Phase: finished, Committed: true})
@@ -404,10 +404,10 @@ func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
 	})
 }
 
-// TestAChangeWhoseFileCannotBeWritten has the file of the network not be written in the course of a change.
+// TestAChangeWhoseFileCannotBeWritten fails the write of the network file at each step of a change.
 func TestAChangeWhoseFileCannotBeWritten(t *testing.T) {
 	always := func() bool { return true }
-	t.Run("as it is announced", func(t *testing.T) { // writes behind it are of the new network nevertheless
+	t.Run("as it is announced", func(t *testing.T) { // later writes belong to the new network all the same
 		l := newLeading(t)
 		l.b.is(ChangeState{Phase: moving})
 		l.c.is(ChangeState{Phase: moving})
@@ -424,7 +424,7 @@ func TestAChangeWhoseFileCannotBeWritten(t *testing.T) {
 		f, stored := l.Forward()
 		stored()
 		if now := l.Network(); !slices.Equal(f.Remotes, []string{"b", "c", "d"}) || f.Version != now.Version.String() || now.Version == before.Version {
-			t.Errorf("told of a write are %v, of version %s, want %s", f.Remotes, f.Version, now.Version)
+			t.Errorf("a write goes to %v with version %s, want %s", f.Remotes, f.Version, now.Version)
 		}
 		l.until("d is told", func() bool { return !l.q.Lacks("d", made.UID) })
 		begin()
@@ -432,7 +432,7 @@ func TestAChangeWhoseFileCannotBeWritten(t *testing.T) {
 		l.until("it is given up", func() bool { return l.snapshot().Change == nil && l.state(l.Network().Version).Canceled })
 	})
 	for name, tt := range map[string]struct {
-		at        func(c *change) bool // what is stored as it fails, once
+		at        func(c *change) bool // selects the write that fails, once
 		committed bool
 	}{
 		"as it is committed": {func(c *change) bool { return c.Phase == moved && !c.Commit }, false},
@@ -456,26 +456,26 @@ func TestAChangeWhoseFileCannotBeWritten(t *testing.T) {
 			l.end(uid, task.Failed)
 			l.until("it ends", func() bool { return l.snapshot().Change == nil })
 			if st := l.state(version); st.Committed != tt.committed || st.Canceled == tt.committed || (l.Network().Shards["z"] != nil) != tt.committed {
-				t.Errorf("it ended with %+v", st)
+				t.Errorf("the change ended with %+v", st)
 			}
 			l.end(l.change(z), task.Succeeded)
 		})
 	}
 }
 
-// TestWhoLeadsNoMoreHasLostNobody has a leader that has given up a remote lead no more: whom it leads later begins with what it has then.
-func TestWhoLeadsNoMoreHasLostNobody(t *testing.T) {
+// TestRemovingTheLeaderForgetsLostRemotes removes the leader of a network with a lost remote: the list of lost remotes must become empty.
+func TestRemovingTheLeaderForgetsLostRemotes(t *testing.T) {
 	l := newLeading(t)
 	if _, err := l.lose("c"); err != nil || !slices.Equal(l.lost(), onlyC) && !l.snapshot().rebuilds("c") {
-		t.Fatalf("lost are %v, %v", l.lost(), err)
+		t.Fatalf("lost %v, %v", l.lost(), err)
 	}
 	if _, err := l.Patch(t.Context(), &Patch{Leader: Text{Given: true}}); err != nil || len(l.lost()) > 0 {
-		t.Errorf("without a leader, lost are %v, %v", l.lost(), err)
+		t.Errorf("without a leader: lost %v, %v", l.lost(), err)
 	}
 }
 
-// TestTheOnlyCopyIsNotCleared has a leader take remotes for lost without which a shard would be nowhere, as its snapshot may say: they keep
-// what they have.
+// TestTheOnlyCopyIsNotCleared starts a leader whose stored state, as from a snapshot, lists remotes as lost that have the only copy of a
+// shard. They must not be rebuilt, and must keep their documents.
 func TestTheOnlyCopyIsNotCleared(t *testing.T) {
 	for _, lost := range [][]string{all, onlyC} {
 		l := newLeading(t)
@@ -489,13 +489,13 @@ func TestTheOnlyCopyIsNotCleared(t *testing.T) {
 		}
 		l.until("the network is announced anew", func() bool { l.rebuild(); return l.snapshot().Change != nil })
 		if s := l.snapshot(); len(s.Change.Rebuilt) > 0 || len(s.Lost) > 0 || !slices.Equal(l.tells(), all) {
-			t.Errorf("of %v are rebuilt %v, lost %v, told %v", lost, s.Change.Rebuilt, s.Lost, l.tells())
+			t.Errorf("lost before %v: rebuilt %v, lost %v, writes go to %v", lost, s.Change.Rebuilt, s.Lost, l.tells())
 		}
 	}
 }
 
-// TestLostRemotesComeBackEachOnItsOwn has two remotes be lost, of which one stays away: the other is rebuilt without it.
-func TestLostRemotesComeBackEachOnItsOwn(t *testing.T) {
+// TestLostRemotesAreRebuiltOneByOne loses two remotes, one of which stays unreachable: the other is rebuilt without it.
+func TestLostRemotesAreRebuiltOneByOne(t *testing.T) {
 	l := newLeading(t)
 	l.end(l.change(&Patch{Shards: map[string]*ShardPatch{"x": owners("a", "b", "c")}}), task.Succeeded)
 	l.b.is(ChangeState{Phase: moving})
@@ -507,7 +507,7 @@ func TestLostRemotesComeBackEachOnItsOwn(t *testing.T) {
 	l.until("b is being rebuilt", func() bool { l.rebuild(); return l.snapshot().rebuilds("b") })
 	uid := l.snapshot().Change.Task
 	if !slices.Equal(l.tells(), onlyB) || l.q.Lacks("c", uid) || l.snapshot().rebuilds("c") {
-		t.Errorf("while b is rebuilt, told is %v", l.tells())
+		t.Errorf("while b is rebuilt, writes go to %v", l.tells())
 	}
 	l.c.away.Store(false) // too late for this change
 	l.b.is(ChangeState{Phase: finished, Committed: true})
@@ -515,20 +515,20 @@ func TestLostRemotesComeBackEachOnItsOwn(t *testing.T) {
 	l.c.is(ChangeState{Phase: finished, Committed: true})
 	l.until("c is rebuilt", func() bool { l.rebuild(); return len(l.lost()) == 0 && l.snapshot().Change == nil })
 	if !slices.Equal(l.tells(), all) {
-		t.Errorf("after both were rebuilt, told is %v", l.tells())
+		t.Errorf("after both were rebuilt, writes go to %v", l.tells())
 	}
 }
 
-// TestTheOnlyOthersOfAShardWaitForEachOther has two remotes be lost that alone have a shard, and one of them be away: what it has may be
-// the last copy.
-func TestTheOnlyOthersOfAShardWaitForEachOther(t *testing.T) {
+// TestTheOnlyOwnersOfAShardWaitForEachOther loses both owners of a shard, one of which is unreachable. The other must wait, because the
+// unreachable one may have the last copy.
+func TestTheOnlyOwnersOfAShardWaitForEachOther(t *testing.T) {
 	l := newLeading(t)
 	l.c.away.Store(true)
 	if err := l.update(func(s *stored) { s.Lost = all }); err != nil {
 		t.Fatal(err)
 	}
 	if l.rebuild(); l.snapshot().Change != nil || !slices.Equal(l.lost(), all) {
-		t.Errorf("without c there is the change %+v, and lost are %v", l.snapshot().Change, l.lost())
+		t.Errorf("without c: change %+v, lost %v", l.snapshot().Change, l.lost())
 	}
 	l.c.away.Store(false)
 	l.until("both go on with what they have", func() bool { l.rebuild(); return len(l.lost()) == 0 })

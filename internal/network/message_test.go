@@ -24,16 +24,16 @@ import (
 	"svc/internal/task"
 )
 
-// messageAttacked says how a test attacks this instance by its answers to a message: a remote may be hostile, or out of order. Each message
-// has a row, which is added together with the message.
+// messageAttacked says how a test attacks this instance by answers to a message: a remote may be hostile or have bugs. Each
+// message needs a row.
 type messageAttacked struct {
 	ask     func(n *Node, remote *Remote) // sends the message to the remote far, and reads what it answers
-	answers map[string]func(n int) string // that grow, by what grows
+	answers map[string]func(n int) string // answers of length n, by what grows
 	perByte int                           // bytes that may be allocated for each byte of the answer; 0: defaultAnswerCost
 	form    string                        // the content type of the answers; "": JSON
 }
 
-// readFar reads the remote far.
+// readFar reads from the remote far.
 func readFar(n *Node, m *Message) *ReadAnswer {
 	q := &ReadRequest{Message: m, Shards: []string{""}, Body: func([]int) []byte { return []byte(`{}`) }}
 	return n.Read(context.Background(), q, map[string][]int{"far": {0}})[0]
@@ -47,7 +47,7 @@ const (
 )
 
 var messageRows = map[*Message]messageAttacked{
-	searchMessage: { // internal/search attacks by each member of an answer, in both forms
+	searchMessage: { // internal/search attacks each member of an answer, in both forms
 		ask: func(n *Node, _ *Remote) {
 			n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`), Queries: []RemoteQuery{{Body: []byte(`{"indexUid":"films"}`)}}, Asked: search.Asked{
 				Hits: 1000, Queries: 1, Metadata: true, Vectors: true, Hidden: true, Facets: []search.AskedFacets{{UID: "films", Names: []string{"*"}}}}}}, nil)
@@ -75,7 +75,7 @@ var messageRows = map[*Message]messageAttacked{
 			"values":    func(n int) string { return "\x00\x01\x00" + uvarint(n/2) + strings.Repeat("\x02\x00", n/2) + "\x00" },
 			"bare":      func(n int) string { return "\x00" + strings.Repeat("\x01\x00\x00", n/3) + "\x00" },
 		}),
-		perByte: 120, // a document, which is a few bytes, has two lists
+		perByte: 120, // a document, of a few bytes, has two lists
 		form:    search.ReadType,
 	},
 	wordsMessage: {
@@ -99,7 +99,7 @@ var messageRows = map[*Message]messageAttacked{
 		answers: texts(map[string]func(n int) string{
 			"values": func(n int) string { return strings.Repeat("\x01\x01x\x00\x01", n/5) + "\x00" },
 		}),
-		perByte: 150, // a value, which is a few bytes, becomes an object
+		perByte: 150, // a value, of a few bytes, becomes an object
 		form:    search.ReadType,
 	},
 	foreignMessage: {
@@ -133,7 +133,7 @@ var messageRows = map[*Message]messageAttacked{
 			"remotes": func(n int) string { return `{"remotes":{` + numbered(n/20, `"%d":{"url":"x"}`) + `}}` },
 			"shards":  func(n int) string { return `{"shards":{` + numbered(n/10, `"%d":{}`) + `}}` },
 		}),
-		perByte: 100, // a remote, which is a few bytes, becomes an object
+		perByte: 100, // a remote, of a few bytes, becomes an object
 	},
 	changeMessage: {
 		ask:     func(n *Node, r *Remote) { _, _ = n.changeAt(context.Background(), "far", r, uuid.Nil) },
@@ -165,17 +165,17 @@ var messageRows = map[*Message]messageAttacked{
 	},
 }
 
-// searchAnswer is an answer to a search.
+// searchAnswer returns an answer to a search.
 func searchAnswer(hits, more string) string {
 	return `{"hits":[` + hits + `],"estimatedTotalHits":1,"processingTimeMs":1` + more + `}`
 }
 
-// hitWith is a hit with n score values.
+// hitWith returns a hit with n score values.
 func hitWith(n int) string {
 	return `{"_federation":{"indexUid":"films","queriesPosition":0,"weightedRankingScore":1,"weightedScoreValues":[` + listed(`{"weightedScore":1}`, n) + `],"extra_document":{}}}`
 }
 
-// texts are answers that every message may get, and more.
+// texts returns answers that every message may get, and those in more.
 func texts(more map[string]func(n int) string) map[string]func(n int) string {
 	all := map[string]func(n int) string{
 		"a string": func(n int) string { return `"` + strings.Repeat("x", n) + `"` },
@@ -191,7 +191,7 @@ func texts(more map[string]func(n int) string) map[string]func(n int) string {
 
 func listed(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 
-// numbered lists an item n times, with another number each time.
+// numbered lists an item n times, each with another number.
 func numbered(n int, format string) string {
 	items := make([]string, n)
 	for i := range items {
@@ -200,10 +200,11 @@ func numbered(n int, format string) string {
 	return strings.Join(items, ",")
 }
 
-// TestWhatAnswersCost sends each message to a remote whose answers grow, and counts what is allocated for them.
-func TestWhatAnswersCost(t *testing.T) {
+// TestAnswersCostLittleMemory sends each message to a remote whose answers grow, and compares the bytes allocated with a limit per
+// byte of the answer.
+func TestAnswersCostLittleMemory(t *testing.T) {
 	const size = 256 << 10
-	var path, answer, form string // of what is asked now
+	var path, answer, form string // of the current request
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", cmp.Or(form, "application/json"))
 		said := answer
@@ -226,7 +227,7 @@ func TestWhatAnswersCost(t *testing.T) {
 			answer, form = row.answers[what](size), row.form
 			allowed := len(answer)*cmp.Or(row.perByte, defaultAnswerCost) + fixedAnswerCost
 			spent := 0
-			for range 3 { // what else happens in the process counts, too
+			for range 3 { // other goroutines allocate, too
 				before := allocated()
 				row.ask(n, n.Network().Remotes["far"])
 				if spent = int(allocated() - before); spent <= allowed {
@@ -235,12 +236,12 @@ func TestWhatAnswersCost(t *testing.T) {
 			}
 			asked++
 			if spent > allowed {
-				t.Errorf("%s: %s: %d bytes are allocated for an answer of %d, and %d are allowed", m.Name, what, spent, len(answer), allowed)
+				t.Errorf("%s: %s: %d bytes allocated for an answer of %d, want at most %d", m.Name, what, spent, len(answer), allowed)
 			}
 		}
 	}
 	if len(messageRows) != len(Messages) {
-		t.Error("messageRows has messages that nobody sends")
+		t.Error("messageRows has messages that do not exist")
 	}
 	t.Logf("%d answers", asked)
 }
@@ -251,7 +252,7 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// TestRequestsAreMessages: no request to a remote is made that is none of Messages, for which there would be no row.
+// TestRequestsAreMessages checks the source: each request to a remote must name one of Messages, so that it has a row.
 func TestRequestsAreMessages(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {
@@ -287,10 +288,10 @@ func TestRequestsAreMessages(t *testing.T) {
 			return true
 		})
 	}
-	if want := len(Messages) + 1; declared != want { // one more for a write that is sent
-		t.Errorf("%d messages are made, and Messages has %d", declared, len(Messages))
+	if want := len(Messages) + 1; declared != want { // one more for forwarded writes
+		t.Errorf("%d messages are declared, Messages has %d", declared, len(Messages))
 	}
-	if requests < len(Messages)-4 { // announcements go the way of writes, and the four readings go one way
+	if requests < len(Messages)-4 { // announcements are sent as writes, and one request serves the four reads
 		t.Errorf("only %d requests are found", requests)
 	}
 }

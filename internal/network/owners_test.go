@@ -16,20 +16,20 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestAnotherOwnerIsAsked has owners of shards fail in several ways: others of the same shards are asked, each once, before
-// an error is told.
+// TestAnotherOwnerIsAsked makes owners of shards fail in several ways: other owners of the same shards are asked, each once, before an
+// error is returned.
 func TestAnotherOwnerIsAsked(t *testing.T) {
 	const (
 		fine   = "fine"
 		broken = "broken" // status 500
-		silent = "silent" // it never answers
-		gone   = "gone"   // nobody listens
+		silent = "silent" // never answers
+		gone   = "gone"   // refuses connections
 	)
 	for _, tt := range []struct {
 		what    string
-		state   map[string]string   // by remote, fine if there is none
+		state   map[string]string   // by remote; "" works
 		asked   map[string][]string // shards by remote
-		answers map[string][]string // shards by remote, from those that answer
+		answers map[string][]string // shards by remote that answers
 		failed  []string
 	}{
 		{"all well", nil, map[string][]string{"b": {"x"}, "c": {"z"}}, map[string][]string{"b": {"x"}, "c": {"z"}}, nil},
@@ -76,7 +76,7 @@ func TestAnotherOwnerIsAsked(t *testing.T) {
 				t.Cleanup(remote.Close)
 				p.Remotes[name] = at(remote.URL)
 				if tt.state[name] == gone {
-					p.Remotes[name] = at(nobody)
+					p.Remotes[name] = at(nowhere)
 				}
 			}
 			n, err := Open(Options{FS: vfs.NewMem(), File: "network.json", Allowed: outbound.Any(), SearchTimeout: 20 * time.Second})

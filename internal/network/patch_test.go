@@ -25,14 +25,14 @@ func at(url string) *RemotePatch { return &RemotePatch{URL: given(url)} }
 
 func owners(names ...string) *ShardPatch { return &ShardPatch{Remotes: append([]string{}, names...)} }
 
-// led is a patch that makes a network with a leader.
+// led returns a patch that makes a network with a leader.
 func led() *Patch {
 	return &Patch{Self: given("hq"), Leader: given("hq"),
 		Remotes: map[string]*RemotePatch{"hq": at("http://a.test"), "annex": at("http://b.test")},
 		Shards:  map[string]*ShardPatch{"east": owners("hq"), "west": owners("annex", "hq")}}
 }
 
-// TestPatches applies patches one after the other, those that are refused without effect.
+// TestPatches applies patches one after the other. A refused patch must have no effect.
 func TestPatches(t *testing.T) {
 	null := Text{Given: true}
 	for _, tt := range []struct {
@@ -40,7 +40,7 @@ func TestPatches(t *testing.T) {
 		before *Patch
 		p      Patch
 		code   apierr.Code
-		shards string // of what comes of it, as JSON
+		shards string // of the result, as JSON
 	}{
 		{"nothing", led(), Patch{}, "", `{"east":{"remotes":["hq"]},"west":{"remotes":["annex","hq"]}}`},
 		{"add and remove", led(), Patch{Shards: map[string]*ShardPatch{"east": {Add: []string{"annex", "hq"}, Remove: []string{"hq"}}}}, "", `{"east":{"remotes":["annex"]},"west":{"remotes":["annex","hq"]}}`},
@@ -49,17 +49,17 @@ func TestPatches(t *testing.T) {
 		{"an empty member", led(), Patch{Shards: map[string]*ShardPatch{"east": {}, "new": {}}}, "", `{"east":{"remotes":["hq"]},"west":{"remotes":["annex","hq"]}}`},
 		{"the last shard goes", led(), Patch{ClearShards: true}, "invalid_network_shards", ""},
 		{"the last remote of a shard goes", led(), Patch{Shards: map[string]*ShardPatch{"east": {Remove: []string{"hq"}}}}, "invalid_network_shards", ""},
-		{"a shard of nobody", led(), Patch{Shards: map[string]*ShardPatch{"east": owners()}}, "invalid_network_shards", ""},
-		{"a shard of a stranger", led(), Patch{Shards: map[string]*ShardPatch{"new": owners("far")}}, "invalid_network_shards", ""},
+		{"a shard without owners", led(), Patch{Shards: map[string]*ShardPatch{"east": owners()}}, "invalid_network_shards", ""},
+		{"a shard of an unknown remote", led(), Patch{Shards: map[string]*ShardPatch{"new": owners("far")}}, "invalid_network_shards", ""},
 		{"a remote goes", led(), Patch{Remotes: map[string]*RemotePatch{"annex": nil}}, "", `{"east":{"remotes":["hq"]},"west":{"remotes":["hq"]}}`},
 		{"a remote goes with its shard", led(), Patch{Remotes: map[string]*RemotePatch{"annex": nil}, Shards: map[string]*ShardPatch{"west": owners("annex")}}, "invalid_network_shards", ""},
 		{"the leader goes", led(), Patch{Remotes: map[string]*RemotePatch{"hq": nil}}, "invalid_network_remotes", ""},
 		{"another leader", led(), Patch{Leader: given("annex")}, "not_a_leader", ""},
 		{"another self", led(), Patch{Self: given("annex")}, "not_a_leader", ""},
 		{"no leader", led(), Patch{Leader: null, ClearShards: true}, "", `{}`},
-		{"strangers without a leader", nil, Patch{Shards: map[string]*ShardPatch{"a": owners("x", "b", "x"), "b": owners()}}, "", `{"a":{"remotes":["b","x"]}}`},
+		{"unknown remotes without a leader", nil, Patch{Shards: map[string]*ShardPatch{"a": owners("x", "b", "x"), "b": owners()}}, "", `{"a":{"remotes":["b","x"]}}`},
 		{"no address", nil, Patch{Remotes: map[string]*RemotePatch{"a": {}}}, "missing_network_url", ""},
-		{"no address any more", led(), Patch{Remotes: map[string]*RemotePatch{"annex": {URL: null}}}, "invalid_network_url", ""},
+		{"address removed", led(), Patch{Remotes: map[string]*RemotePatch{"annex": {URL: null}}}, "invalid_network_url", ""},
 		{"words", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("not a url")}}, "invalid_network_url", ""},
 		{"another scheme", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("ftp://a.test")}}, "invalid_network_url", ""},
 		{"a query", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("http://a.test/?x=1")}}, "invalid_network_url", ""},
@@ -92,12 +92,12 @@ func TestPatches(t *testing.T) {
 			}
 		}
 		if is := string(encode(n)); is != was {
-			t.Errorf("%s: the network before it was changed from %s to %s", tt.what, was, is)
+			t.Errorf("%s: a refused patch changed the network from %s to %s", tt.what, was, is)
 		}
 	}
 }
 
-// TestNode keeps the network through restarts and failures of the disk.
+// TestNode checks that the network survives restarts and failures of the disk.
 func TestNode(t *testing.T) {
 	mem := vfs.NewMem()
 	open := func(fsys vfs.FS) *Node {
@@ -122,7 +122,7 @@ func TestNode(t *testing.T) {
 	}
 	broken := open(failing{mem})
 	if err := patch(broken, &Patch{Self: given("b")}); err == nil || string(broken.JSON(nil)) != first {
-		t.Errorf("a network that cannot be stored is seen: %v, %s", err, broken.JSON(nil))
+		t.Errorf("a network that cannot be stored is visible: %v, %s", err, broken.JSON(nil))
 	}
 	if again := open(mem); string(again.JSON(nil)) != first {
 		t.Errorf("after a restart %s, want %s", again.JSON(nil), first)
@@ -137,7 +137,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestVersionsRise has clocks that are behind: a change of the network is later than what is known here and at remotes all the same.
+// TestVersionsRise checks that a new version is later than all known ones, here and at remotes, although the clock is behind them.
 func TestVersionsRise(t *testing.T) {
 	ahead := uuid.MustParse("7fffffff-ffff-7000-8000-000000000000") // thousands of years
 	for _, others := range [][]uuid.UUID{nil, {uuid.Nil}, {ahead}, {ahead, newVersion()}, {newVersion(ahead), ahead}, {newVersion(), newVersion(newVersion(ahead)), uuid.Nil}} {
@@ -172,7 +172,7 @@ func TestVersionsRise(t *testing.T) {
 	}
 }
 
-// failing is a file system that makes no files.
+// failing is a file system that fails to create files.
 type failing struct{ vfs.FS }
 
 func (failing) Create(string) (vfs.File, error) { return nil, errors.New("no more files") }
@@ -182,7 +182,7 @@ func patch(n *Node, p *Patch) error {
 	return err
 }
 
-// TestReload reads what another node has written, and then what nobody can read.
+// TestReload reads a network that another node has written, and then a damaged file.
 func TestReload(t *testing.T) {
 	fsys := vfs.NewMem()
 	open := func() *Node {

@@ -13,9 +13,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestChangesOfTheNetworkReadNothingAhead looks for documents of closed indexes as changes of the network do, and reads in the log that
-// none of that has what only searches of vectors need read.
-func TestChangesOfTheNetworkReadNothingAhead(t *testing.T) {
+// TestNetworkChangesDoNotReadAhead reads documents of closed indexes as changes of the network do. The log must show that no index was
+// read ahead, which is useful only for vector searches.
+func TestNetworkChangesDoNotReadAhead(t *testing.T) {
 	fsys := vfs.NewMem()
 	catalog, err := index.OpenCatalog("indexes", index.Options{FS: fsys})
 	if err != nil {
@@ -29,7 +29,7 @@ func TestChangesOfTheNetworkReadNothingAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	ops := []index.Op{index.UpdateSettings{Update: u}, index.AddDocuments{Payload: "payload", Documents: 1}}
-	const closed = 4 // of so many that the start opens none
+	const closed = 4 // so many indexes that the start opens none
 	for i := range uint64(70) {
 		ix, err := catalog.Create(fmt.Sprint("i", i), "id", 2*i+1)
 		if err != nil {

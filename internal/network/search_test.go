@@ -25,7 +25,7 @@ import (
 
 const emptyAnswer = `{"hits":[],"processingTimeMs":0,"limit":20,"offset":0,"estimatedTotalHits":0}`
 
-// nodeOf makes a node whose one remote, apart from itself, is at a url.
+// nodeOf returns a node with itself and one remote at a url.
 func nodeOf(t *testing.T, o Options, url string, shards map[string]*ShardPatch) *Node {
 	t.Helper()
 	o.FS, o.File = vfs.NewMem(), "network.json"
@@ -42,10 +42,10 @@ func nodeOf(t *testing.T, o Options, url string, shards map[string]*ShardPatch) 
 	return n
 }
 
-// nobody is an address at which nothing listens. That of a server which was closed may be another server's by now.
-const nobody = "http://127.0.0.1:9"
+// nowhere is an address at which nothing listens. The address of a closed server may belong to another server by now.
+const nowhere = "http://127.0.0.1:9"
 
-// TestRemoteFailures asks a remote that fails in all ways there are.
+// TestRemoteFailures asks a remote that fails in every possible way.
 func TestRemoteFailures(t *testing.T) {
 	var status, answered atomic.Int64
 	var body atomic.Value
@@ -54,8 +54,8 @@ func TestRemoteFailures(t *testing.T) {
 		if r.Header.Get("Authorization") != "Bearer the-key" || r.Header.Get("Svc-Proxy-Search") != "true" || r.Header.Get("Svc-Proxy-Search-Time") != "7" || r.URL.Path != "/base/multi-search" {
 			t.Errorf("%s with %v", r.URL, r.Header)
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // only then it is seen that the client goes away
-		if status.Load() == 0 {            // for ever
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices only after this that the client has gone
+		if status.Load() == 0 {            // never answers
 			select {
 			case <-r.Context().Done():
 			case <-time.After(time.Minute):
@@ -85,12 +85,12 @@ func TestRemoteFailures(t *testing.T) {
 		{"redirected, to be repeated", remote.URL, outbound.Any(), 307, ``, "remote_bad_response", 1},
 		{"redirected for good", remote.URL, outbound.Any(), 308, ``, "remote_bad_response", 1},
 		{"late", remote.URL, outbound.Any(), 0, ``, "remote_timeout", 1},
-		{"gone", nobody, outbound.Any(), 200, ``, "remote_could_not_send_request", 0},
+		{"gone", nowhere, outbound.Any(), 200, ``, "remote_could_not_send_request", 0},
 		{"not allowed", remote.URL, outbound.Policy{}, 200, ``, "remote_could_not_send_request", 0},
 	} {
 		patience := time.Minute
 		if tt.status == 0 {
-			patience = 5 * time.Second // in which a loaded machine brings the request there
+			patience = 5 * time.Second // enough for the request to arrive on a loaded machine
 		}
 		n := nodeOf(t, Options{Allowed: tt.allowed, SearchTimeout: patience}, tt.url+"/base/", map[string]*ShardPatch{"a": owners("far")})
 		status.Store(tt.status)
@@ -102,19 +102,19 @@ func TestRemoteFailures(t *testing.T) {
 			code = got[0].Err.Code
 		}
 		if got[0].Err != nil && strings.Contains(got[0].Err.Message, "127.0.0.1") {
-			t.Errorf("%s: who searches learns where the remote is: %v", tt.what, got[0].Err)
+			t.Errorf("%s: the error shows the address of the remote: %v", tt.what, got[0].Err)
 		}
 		if len(got) != 1 || got[0].Remote != "far" || code != tt.code || answered.Load() != tt.attempts {
 			t.Errorf("%s: %q after %d attempts, want %q after %d", tt.what, code, answered.Load(), tt.code, tt.attempts)
 		}
-		// Only failures of the machine make a remote one that searches leave alone.
+		// Only failures of the machine make a remote unavailable.
 		if away := n.status("far") == "unavailable"; away != (tt.code != "" && tt.code.Status() == 502) {
 			t.Errorf("%s: the remote is unavailable: %v", tt.what, away)
 		}
 	}
 }
 
-// TestCompressedAnswers has a remote compress its answers, and break off.
+// TestCompressedAnswers lets a remote compress its answers and truncate them.
 func TestCompressedAnswers(t *testing.T) {
 	var sent []byte
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -151,7 +151,7 @@ func TestCompressedAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersAreCharged has a remote answer much, whole and compressed, to requests that may hold less or more than that.
+// TestAnswersAreCharged lets a remote send large answers, plain and compressed, to requests with a memory limit above or below them.
 func TestAnswersAreCharged(t *testing.T) {
 	long := strings.Replace(emptyAnswer, "[]", `[],"x":"`+strings.Repeat("x", 1<<20)+`"`, 1)
 	compressed := false
@@ -177,7 +177,7 @@ func TestAnswersAreCharged(t *testing.T) {
 			case got.Err != nil:
 				t.Errorf("compressed %t, limit %d: %v", compressed, limit, got.Err)
 			case limit < 1<<20 && (got.Refused == nil || held > limit):
-				t.Errorf("compressed %t: %v with %d bytes held, of which there are %d", compressed, got.Refused, held, limit)
+				t.Errorf("compressed %t: %v with %d of %d bytes held", compressed, got.Refused, held, limit)
 			case limit > 1<<20 && (got.Refused != nil || held < 1<<20 || held > 5<<20):
 				t.Errorf("compressed %t: %v with %d bytes held", compressed, got.Refused, held)
 			}
@@ -185,7 +185,7 @@ func TestAnswersAreCharged(t *testing.T) {
 	}
 }
 
-// TestWires counts the connections of searches: they are used again, also when the remote has closed them, and given up at the end.
+// TestWires counts the connections of searches. They are reused, replaced when the remote has closed them, and closed at the end.
 func TestWires(t *testing.T) {
 	var opened, open, slow atomic.Int64
 	hold := make(chan struct{})
@@ -232,7 +232,7 @@ func TestWires(t *testing.T) {
 	for range 2 * idlePerRemote {
 		group.Go(func() {
 			if err := search(ctx); err == nil {
-				t.Error("a search that is given up has an answer")
+				t.Error("a canceled search has an answer")
 			}
 		})
 	}
@@ -260,14 +260,14 @@ func TestWires(t *testing.T) {
 		return true
 	}
 	if !within(idlePerRemote) {
-		t.Errorf("%d connections stay open, of which %d may", open.Load(), idlePerRemote)
+		t.Errorf("%d connections stay open, want at most %d", open.Load(), idlePerRemote)
 	}
 	if _ = n.Close(); !within(0) {
 		t.Errorf("%d connections stay open after the end", open.Load())
 	}
 }
 
-// TestOtherEngines has a remote that speaks the API, and knows nothing of what instances of svc ask each other.
+// TestOtherEngines uses a remote that speaks the API, but not the requests that only instances of svc send each other.
 func TestOtherEngines(t *testing.T) {
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method + " " + r.URL.Path {
@@ -285,12 +285,12 @@ func TestOtherEngines(t *testing.T) {
 	defer remote.Close()
 	n := nodeOf(t, Options{Allowed: outbound.Any()}, remote.URL, nil)
 	if got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`), Asked: search.Asked{Hits: 1}}}, nil)[0]; got.Err != nil {
-		t.Errorf("its answer is not taken: %v", got.Err)
+		t.Errorf("its answer is refused: %v", got.Err)
 	}
 	_, err := n.checkRemote(context.Background(), "far", n.Network().Remotes["far"])
 	var refused *apierr.Error
 	if !errors.As(err, &refused) || refused.Code != "remote_bad_request" || !strings.Contains(refused.Message, "is not svc") {
-		t.Errorf("it is to take part in a network with a leader: %v", err)
+		t.Errorf("it may take part in a network with a leader: %v", err)
 	}
 }
 
@@ -319,17 +319,17 @@ func TestAvailability(t *testing.T) {
 	after(maxPeriod-time.Second, false)
 	after(time.Second, true)
 	if !a.fail("r", failure) || a.fail("r", failure) {
-		t.Error("what makes a remote unavailable is told again, or not at all")
+		t.Error("fail must report once that the remote became unavailable")
 	}
 	if !a.succeed("r") || a.succeed("r") {
-		t.Error("what makes a remote available is told again, or not at all")
+		t.Error("succeed must report once that the remote became available")
 	}
 	after(0, true)
 	a.fail("r", failure)
 	after(firstPeriod, true)
 }
 
-// TestParts splits searches among instances, and among shards.
+// TestParts splits searches by instance and by shard.
 func TestParts(t *testing.T) {
 	n := nodeOf(t, Options{}, "http://far.test", nil)
 	parts := n.Parts()
@@ -352,8 +352,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestARemoteWithoutEndToItsHead has a remote send headers for as long as somebody reads them.
-func TestARemoteWithoutEndToItsHead(t *testing.T) {
+// TestEndlessHeaders has a remote send headers until the connection is closed.
+func TestEndlessHeaders(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -378,10 +378,10 @@ func TestARemoteWithoutEndToItsHead(t *testing.T) {
 	}()
 	n := nodeOf(t, Options{Allowed: outbound.Any()}, "http://"+l.Addr().String(), nil)
 	if err := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}}, nil)[0].Err; err == nil {
-		t.Error("an answer whose head does not end is taken")
+		t.Error("an answer with endless headers is accepted")
 	}
-	// What the system holds of both ends comes on top of what is read.
+	// The socket buffers of both ends come on top.
 	if total := <-sent; total > headLimit+32<<20 {
-		t.Errorf("%d bytes of a head were taken", total)
+		t.Errorf("%d bytes of headers were read", total)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestAChangeReachesWhomItAdds has the sender look for the address of a remote between the task by which the remote is added and the
-// network that has it.
-func TestAChangeReachesWhomItAdds(t *testing.T) {
+// TestAChangeReachesTheRemoteItAdds has the sender look up the address of a new remote after the task is queued and before the network
+// that contains the remote is stored.
+func TestAChangeReachesTheRemoteItAdds(t *testing.T) {
 	announced := make(chan string, 1)
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "PATCH" {
@@ -67,6 +67,6 @@ func TestAChangeReachesWhomItAdds(t *testing.T) {
 			t.Errorf("the remote was sent %s", path)
 		}
 	case <-time.After(2 * time.Minute):
-		t.Errorf("the remote was told nothing")
+		t.Errorf("the remote got no announcement")
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestSecretsOfTheNetworkElsewhere asks a remote for its network, in which it hides what is secret in URLs.
+// TestSecretsOfTheNetworkElsewhere reads the network from a remote that hides secrets in URLs.
 func TestSecretsOfTheNetworkElsewhere(t *testing.T) {
 	var n *Node
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(n.JSON(nil)) }))
@@ -30,12 +30,12 @@ func TestSecretsOfTheNetworkElsewhere(t *testing.T) {
 	}
 	got, err := n.networkAt(t.Context(), "far", n.Network().Remotes["far"])
 	if err != nil || got.Remotes["far"].URL != url {
-		t.Errorf("the remote is at %v by what it says, want %s: %v", got, url, err)
+		t.Errorf("the network of the remote has the URL %v, want %s: %v", got, url, err)
 	}
 }
 
-// TestASnapshotOfAnInstanceThatIsRebuilt has an instance run the change by which it is rebuilt, without a break, and from a snapshot, after
-// which it lacks what it was told within that change.
+// TestASnapshotOfAnInstanceThatIsRebuilt rebuilds an instance without interruption, and from a snapshot taken during the change, which
+// lacks writes that arrived during it.
 func TestASnapshotOfAnInstanceThatIsRebuilt(t *testing.T) {
 	for name, setBack := range map[string]bool{"without a break": false, "from a snapshot": true} {
 		t.Run(name, func(t *testing.T) {
@@ -99,21 +99,21 @@ func TestASnapshotOfAnInstanceThatIsRebuilt(t *testing.T) {
 				t.Fatalf("the change is %s", status)
 			}
 			if says.Load() != setBack || n.snapshot().Restored != setBack {
-				t.Errorf("it says that it was set back: %v, and is so after the change: %v", says.Load(), n.snapshot().Restored)
+				t.Errorf("reports that it was restored: %v, still restored after the change: %v", says.Load(), n.snapshot().Restored)
 			}
 		})
 	}
 }
 
-// TestAChangeOfLongAgo asks for changes of which an instance does not keep the end any more, and for others that it does not know.
-func TestAChangeOfLongAgo(t *testing.T) {
+// TestAnOldChange asks for changes whose result the instance has dropped, and for unknown ones.
+func TestAnOldChange(t *testing.T) {
 	n := nodeOf(t, Options{}, "http://far.test", nil)
 	var versions []uuid.UUID
 	for range keptOutcomes + 1 {
 		v := newVersion(versions...)
 		versions = append(versions, v)
 		if n.state(v).Canceled {
-			t.Fatal("a change that is not known yet is canceled")
+			t.Fatal("a change that is not known yet counts as canceled")
 		}
 		if err := n.update(func(s *stored) { s.record(v, true) }); err != nil {
 			t.Fatal(err)
@@ -121,17 +121,17 @@ func TestAChangeOfLongAgo(t *testing.T) {
 	}
 	for i, v := range versions {
 		if st := n.state(v); st.Canceled != (i == 0) || st.Committed != (i > 0) {
-			t.Errorf("of change %d it says %+v", i, st)
+			t.Errorf("change %d is %+v", i, st)
 		}
 	}
 	if n.state(uuid.Nil).Canceled || n.state(newVersion(versions...)).Canceled {
-		t.Error("no change, or a later one, is canceled")
+		t.Error("no change, or a later one, counts as canceled")
 	}
 }
 
-// TestWhoIsAloneGoesOnWithOlderWrites has a remote that alone has a shard be set back to a time before a network of which it lacks writes,
-// and lacks a change that came after them, which is given up.
-func TestWhoIsAloneGoesOnWithOlderWrites(t *testing.T) {
+// TestTheOnlyOwnerKeepsOlderWrites restores the only owner of a shard to a time before a network change. It lacks writes from before the
+// change, which it must still get, and a later change, which is given up.
+func TestTheOnlyOwnerKeepsOlderWrites(t *testing.T) {
 	l := newLeading(t)
 	l.end(l.change(&Patch{Shards: map[string]*ShardPatch{"w": owners("c")}}), task.Succeeded)
 	l.c.refuses.Store(true)
@@ -154,11 +154,12 @@ func TestWhoIsAloneGoesOnWithOlderWrites(t *testing.T) {
 	})
 	l.end(uid, task.Failed)
 	if now := l.Network().Version; alone.told.String() != written || alone.shown != now || now.String() == written {
-		t.Errorf("c is told to go on in %s as in %s, want %s as in %s", alone.told, alone.shown, written, now)
+		t.Errorf("c goes on with writes of %s and network %s, want %s and %s", alone.told, alone.shown, written, now)
 	}
 }
 
-// TestGoingOnAlone takes up the network that the leader has, under the version of what it tells next.
+// TestGoingOnAlone checks that a restored owner takes over the network of the leader, under the version of the next write
+// that it will get.
 func TestGoingOnAlone(t *testing.T) {
 	older, next := shaped("c", "ac", map[string]string{"x": "c"}), shaped("", "ac", map[string]string{"x": "c", "y": "a"})
 	told := newVersion(older.Version)
@@ -170,10 +171,10 @@ func TestGoingOnAlone(t *testing.T) {
 		goes bool
 		want uuid.UUID
 	}{
-		"with older writes":          {ChangeState{Version: told, Shown: &next.Version}, true, told},
-		"with nothing older":         {ChangeState{Version: next.Version, Shown: &next.Version}, true, next.Version},
-		"as an older leader says it": {ChangeState{Version: next.Version}, true, next.Version},
-		"once there is another":      {ChangeState{Version: told, Shown: &told}, false, older.Version},
+		"with older writes":    {ChangeState{Version: told, Shown: &next.Version}, true, told},
+		"without older writes": {ChangeState{Version: next.Version, Shown: &next.Version}, true, next.Version},
+		"from an older leader": {ChangeState{Version: next.Version}, true, next.Version},
+		"after another change": {ChangeState{Version: told, Shown: &told}, false, older.Version},
 	} {
 		own := older.clone()
 		own.Remotes["a"] = &Remote{URL: leader.URL}
@@ -195,8 +196,8 @@ func TestGoingOnAlone(t *testing.T) {
 	}
 }
 
-// TestSecretsThatOnlyOthersKnow has a leader be set back to a time before a remote was added whose URL has a password. Others hide that: it
-// is to be given again.
+// TestSecretsThatOnlyOthersKnow restores a leader to a time before a remote was added whose URL has a password. The others hide it, so
+// that it must be given again.
 func TestSecretsThatOnlyOthersKnow(t *testing.T) {
 	l := newLeading(t)
 	d, secret := newPeer(t), "hunter2"
@@ -212,7 +213,7 @@ func TestSecretsThatOnlyOthersKnow(t *testing.T) {
 	if err := l.update(func(s *stored) { s.Restored = true }); err != nil {
 		t.Fatal(err)
 	}
-	for len(l.queue.Load().Lags()) > 0 { // else what b or c lacks is the error
+	for len(l.queue.Load().Lags()) > 0 { // otherwise the missing writes of b or c are the error
 		time.Sleep(time.Millisecond)
 	}
 	if _, err := l.Patch(t.Context(), &Patch{}); err == nil || !strings.Contains(err.Error(), "`d`") {
@@ -220,6 +221,6 @@ func TestSecretsThatOnlyOthersKnow(t *testing.T) {
 	}
 	l.end(l.change(&Patch{Remotes: map[string]*RemotePatch{"d": at(url)}}), task.Succeeded)
 	if s := l.snapshot(); s.Restored || s.Network.Remotes["d"].URL != url {
-		t.Errorf("with the password, it still lacks something: %v, and d is at %s", s.Restored, s.Network.Remotes["d"].URL)
+		t.Errorf("with the password: restored %v, d is at %s", s.Restored, s.Network.Remotes["d"].URL)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// shaped is a network with a leader a, the shards given as owners by name.
+// shaped returns a network led by a, with owners of shards by name.
 func shaped(self string, remotes string, shards map[string]string) *Network {
 	leader := "a"
 	n := &Network{Leader: &leader, Version: newVersion(), Remotes: map[string]*Remote{}, Shards: map[string]*Shard{}}
@@ -27,7 +27,7 @@ func shaped(self string, remotes string, shards map[string]string) *Network {
 	return n
 }
 
-// TestSources says who is asked for what.
+// TestSources checks which remotes an instance copies which shards from.
 func TestSources(t *testing.T) {
 	alone := empty()
 	before := shaped("b", "abc", map[string]string{"x": "ab", "y": "c", "z": "c"})
@@ -43,9 +43,9 @@ func TestSources(t *testing.T) {
 		{"shards of others", "b", shaped("b", "abc", map[string]string{"x": "a", "y": "b"}), before, nil, "c:y,z"},
 		{"a newcomer", "d", shaped("d", "abcd", map[string]string{"w": "d", "x": "a"}), before, nil, "c:y,z " + strings.Join(ranked([]string{"a", "b"}, "x"), "|") + ":x"},
 		{"what a newcomer brings", "a", shaped("a", "abcd", map[string]string{"x": "a"}), before, nil, "c:y,z d:*"},
-		{"one that leaves", "a", shaped("a", "ab", map[string]string{"x": "a"}), before, nil, "c!:y,z"},
-		{"one that begins anew", "b", shaped("b", "abc", map[string]string{"x": "ab", "y": "bc"}), before, []string{"b"}, "a:x c:y,z"},
-		{"another that begins anew", "a", shaped("a", "abc", map[string]string{"y": "ac"}), before, []string{"c"}, ""},
+		{"a remote leaves", "a", shaped("a", "ab", map[string]string{"x": "a"}), before, nil, "c!:y,z"},
+		{"this instance is rebuilt", "b", shaped("b", "abc", map[string]string{"x": "ab", "y": "bc"}), before, []string{"b"}, "a:x c:y,z"},
+		{"another is rebuilt", "a", shaped("a", "abc", map[string]string{"y": "ac"}), before, []string{"c"}, ""},
 	} {
 		r := &changing{network: tt.network, previous: tt.previous, rebuilt: tt.rebuilt}
 		var got []string
@@ -69,7 +69,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestPhases goes through a change, with a crash at every write of the file.
+// TestPhases goes through a change with a crash at every write of the file.
 func TestPhases(t *testing.T) {
 	mem := vfs.NewMem()
 	open := func() *Node {
@@ -89,7 +89,7 @@ func TestPhases(t *testing.T) {
 	}
 	for _, step := range []struct {
 		do        func(n *Node) error
-		searching bool // by the new network
+		searching bool // whether searches use the new network
 		owns      string
 		phase     phase
 	}{
@@ -109,7 +109,7 @@ func TestPhases(t *testing.T) {
 			t.Errorf("in %s: searches by the new network %v, keeps %s, phase %s", step.phase, n.Searching().Led(), owns(n), got.Phase)
 		}
 		if n.Ring(a.Network.Version.String()) == nil || n.Ring(uuid.NewString()) != nil || n.Ring("?") != nil {
-			t.Error("the shards of the version are not known, or those of another are")
+			t.Error("the shards of this version are unknown, or those of another are known")
 		}
 	}
 
@@ -124,7 +124,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestAnnouncement is read by the instance that it is for.
+// TestAnnouncement checks that the instance which an announcement names can read it.
 func TestAnnouncement(t *testing.T) {
 	a := &announced{Network: shaped("a", "ab", map[string]string{"x": "a"}), Previous: shaped("a", "abc", map[string]string{"x": "c"})}
 	for to, self := range map[string]any{"b": "b", "c": nil} {
@@ -142,7 +142,7 @@ func TestAnnouncement(t *testing.T) {
 	for _, damaged := range []string{``, `{}`, `{"network":{},"previous":null}`, `{"network":{"leader":"a"},"previous":{}}`,
 		`{"network":{"leader":"a","shards":{"x":null}},"previous":{}}`, `{"network":{"leader":"a","shards":{"x":{"remotes":[]}}},"previous":{}}`} {
 		if _, err := decodeAnnounced([]byte(damaged)); err == nil {
-			t.Errorf("%q is taken for a change", damaged)
+			t.Errorf("%q is read as a change", damaged)
 		}
 	}
 }

@@ -2,8 +2,8 @@ package network
 
 import "testing"
 
-// An export whose index could not be opened has no view, and is dropped like the others.
-func TestAnExportThatDidNotBeginIsDropped(t *testing.T) {
+// TestAnExportWithoutAViewIsDropped drops an export whose index could not be opened: it has no view.
+func TestAnExportWithoutAViewIsDropped(t *testing.T) {
 	x := &export{}
 	e := exports{all: map[string]*export{"x": x}}
 	e.drop()
