@@ -15,7 +15,7 @@ import (
 
 var seeds = flag.Int("consensus-seeds", 3, "how many histories TestAcceptedEntriesStay runs")
 
-// TestAcceptedEntriesStay: whatever happens to the members, an entry that was accepted is in the log of all of them once, in one order.
+// TestAcceptedEntriesStay checks that an accepted entry is in the log of every member once, in one order, whatever happens to the members.
 func TestAcceptedEntriesStay(t *testing.T) {
 	for range *seeds {
 		seed := rand.Uint64()
@@ -77,7 +77,7 @@ func TestAcceptedEntriesStay(t *testing.T) {
 					}
 				}
 				slices.Sort(all)
-				if n := len(all); len(slices.Compact(all)) < n-1 { // the last one may be there twice
+				if n := len(all); len(slices.Compact(all)) < n-1 { // the last one may be repeated
 					t.Errorf("%d entries, some of them twice", n)
 				}
 			})
@@ -94,7 +94,8 @@ func (c *cluster) running() (n int) {
 	return n
 }
 
-// TestStalledLeaderIsReplaced: a leader whose disk hangs sends nothing, so that another one is elected. Raft alone keeps it.
+// TestStalledLeaderIsReplaced checks that a leader whose disk hangs sends nothing, so that another one is elected. Raft alone
+// would keep it.
 func TestStalledLeaderIsReplaced(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		run(t, 3, bare, func(c *cluster) {
@@ -120,19 +121,19 @@ func TestStalledLeaderIsReplaced(t *testing.T) {
 	}
 }
 
-// TestSickMemberIsNotElected: a member whose log cannot be written asks for no votes for some time.
+// TestSickMemberIsNotElected checks that a member whose log cannot be written does not stand for election for some time.
 func TestSickMemberIsNotElected(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		run(t, 3, bare, func(c *cluster) {
 			l := c.leader()
 			l.disk.set(true, nil)
 			if l.propose("fails") == nil {
-				t.Error("an entry is accepted whose leader cannot write it")
+				t.Error("an entry is accepted that its leader cannot write")
 			}
 			c.leader(l)
 			time.Sleep(5 * time.Second)
 			l.disk.set(false, nil)
-			// The others are cut off from each other: it alone could be elected by both.
+			// The others cannot reach each other, so that only this member could be elected.
 			for _, m := range c.all {
 				for _, o := range c.all {
 					if m != l && o != l {
@@ -144,24 +145,25 @@ func TestSickMemberIsNotElected(t *testing.T) {
 			}
 			stands := func() bool { return l.node.guard.stands() == nil }
 			if stands() != bare {
-				t.Errorf("bare %v: it stands for election: %v", bare, stands())
+				t.Errorf("bare %v: the sick member stands for election: %v", bare, stands())
 			}
 			time.Sleep(2 * sickTime)
 			if !stands() {
-				t.Error("it never stands for election again")
+				t.Error("the member does not stand for election after sickTime")
 			}
 		})
 	}
 }
 
-// TestFailedAppendOpensTheLogAgain: after a truncation whose append fails, raft's last index is another one than that of the log.
-func TestFailedAppendOpensTheLogAgain(t *testing.T) {
+// TestFailedAppendReopensRaft checks that raft is reopened when an append fails after a truncation: its last index is no longer
+// that of the log.
+func TestFailedAppendReopensRaft(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		run(t, 3, bare, func(c *cluster) {
 			l := c.leader()
 			c.must(l.propose("kept"))
 			c.agree()
-			// It has entries that nobody else has, and another leader takes its place.
+			// The leader has entries that no other member has, and is replaced.
 			c.cut(l, true)
 			for i := range 3 {
 				go l.propose(fmt.Sprint("lost ", i))
@@ -189,7 +191,7 @@ func TestFailedAppendOpensTheLogAgain(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a member whose disk is full waits with a new term, and is stopped and started meanwhile. Raft alone panics.
+// TestFullDisk checks that a member whose disk is full waits before it takes a new term, also over restarts. Raft alone would panic.
 func TestFullDisk(t *testing.T) {
 	run(t, 3, false, func(c *cluster) {
 		for round := range 3 {
@@ -201,7 +203,7 @@ func TestFullDisk(t *testing.T) {
 			c.cut(l, true)
 			time.Sleep(10 * time.Second)
 			if m := c.leads(l); m != nil {
-				t.Errorf("round %d: %s leads: another one could not note the term", round, m.id)
+				t.Errorf("round %d: %s leads, but the others cannot store the term", round, m.id)
 			}
 			if round == 1 {
 				full.close()
@@ -225,7 +227,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestReadIndex: only a leader that still leads knows what was accepted, and everything accepted before is at the index that it returns.
+// TestReadIndex checks that only a leader that still leads answers, and that its index covers everything accepted before.
 func TestReadIndex(t *testing.T) {
 	run(t, 3, false, func(c *cluster) {
 		l := c.leader()
@@ -245,7 +247,7 @@ func TestReadIndex(t *testing.T) {
 				}
 			}
 		}
-		l.node.change(func(s *State) { s.Term-- }) // it leads again, and does not know yet what was committed
+		l.node.change(func(s *State) { s.Term-- }) // as if it had been elected again, and did not know yet what is committed
 		if _, err := l.node.ReadIndex(context.Background()); !errors.Is(err, ErrNotLeader) {
 			t.Errorf("a leader of an earlier term answers %v", err)
 		}
@@ -254,12 +256,12 @@ func TestReadIndex(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if _, err := l.node.ReadIndex(ctx); err == nil {
-			t.Error("a leader that reaches nobody says what was accepted")
+			t.Error("a leader that reaches no other member answers")
 		}
 	})
 }
 
-// TestFilesComeFirst: a member takes no entry without its file, and copies the data if nobody has the file any more.
+// TestFilesComeFirst checks that a member accepts no entry without its file, and copies the data if no member has the file any more.
 func TestFilesComeFirst(t *testing.T) {
 	run(t, 3, false, func(c *cluster) {
 		l := c.leader()
@@ -282,12 +284,12 @@ func TestFilesComeFirst(t *testing.T) {
 			t.Errorf("the members have %q", all)
 		}
 		if last.shipped != shipped {
-			t.Error("files were sent that nobody has")
+			t.Error("files were sent that no member has")
 		}
 	})
 }
 
-// TestLogIsCut: what all members have applied leaves the log, and who was away copies the data.
+// TestLogIsCut checks that entries which all members have applied leave the log, and that a member which was away copies the data.
 func TestLogIsCut(t *testing.T) {
 	run(t, 3, false, func(c *cluster) {
 		l := c.leader()
@@ -307,7 +309,7 @@ func TestLogIsCut(t *testing.T) {
 		if all := c.agree(); len(all) != 405 {
 			t.Errorf("the members have %d entries", len(all))
 		}
-		// A member that starts again knows who the others are.
+		// A restarted member knows the other members.
 		l.close()
 		l.open()
 		c.must(c.leader().propose("end"))
@@ -318,17 +320,17 @@ func TestLogIsCut(t *testing.T) {
 	})
 }
 
-// TestMembersChange: a member with another address, a removed one, and the handing over of the lead.
+// TestMembersChange changes the address of a member, removes one, and hands over the lead.
 func TestMembersChange(t *testing.T) {
 	run(t, 3, false, func(c *cluster) {
 		l := c.leader()
 		to := c.all[(slices.Index(c.all, l)+1)%3]
 		c.must(l.node.Transfer(to.id))
 		if now := c.leader(l); now != to {
-			t.Errorf("%s leads, and not %s", now.id, to.id)
+			t.Errorf("%s leads, want %s", now.id, to.id)
 		}
 		if err := to.node.Transfer("nobody"); err == nil {
-			t.Error("nobody is to lead, and no error")
+			t.Error("a hand-over to an unknown member has no error")
 		}
 		c.must(to.node.Remove(l.id))
 		c.must(to.propose("after"))

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// stalled begins an entry at a leader whose disk hangs, so that it is on the disk of one other member alone. resume ends the stall.
+// stalled proposes an entry to a leader whose disk hangs: it gets to the disk of only one other member. resume ends the stall.
 func (c *cluster) stalled(l, other, last *fellow, data string) (index uint64, answer chan error, resume func()) {
 	c.t.Helper()
 	c.cut(last, true)
@@ -20,7 +20,7 @@ func (c *cluster) stalled(l, other, last *fellow, data string) (index uint64, an
 	answer = make(chan error, 1)
 	go func() { answer <- l.propose(data) }()
 	c.until("the other member has the entry", func() bool { return other.node.Last() > before })
-	time.Sleep(100 * time.Millisecond) // for several messages
+	time.Sleep(100 * time.Millisecond) // long enough for several messages
 	return before + 1, answer, func() {
 		l.disk.set(false, nil)
 		close(stall)
@@ -34,8 +34,8 @@ func (c *cluster) three() (l, other, last *fellow) {
 	return l, c.all[(i+1)%3], c.all[(i+2)%3]
 }
 
-// TestLeaderSendsWhileItSyncs: a leader sends an entry before the entry is durable at the leader itself. Nobody is told that the entry is
-// committed until it is on the disks of a majority: the leader loses its power, and goes on with the member that does not have it.
+// TestLeaderSendsWhileItSyncs checks that a leader sends an entry before the entry is durable on its own disk, but does not commit it
+// before it is on the disks of a majority. The leader loses its power and then continues with the member that does not have the entry.
 func TestLeaderSendsWhileItSyncs(t *testing.T) {
 	run(t, 3, false, func(c *cluster) {
 		c.must(c.leader().propose("first"))
@@ -49,13 +49,13 @@ func TestLeaderSendsWhileItSyncs(t *testing.T) {
 		}
 		for _, m := range []*fellow{l, other} {
 			if slices.Contains(m.data, "early") {
-				t.Errorf("%s has made a change that is on one disk of three", m.id)
+				t.Errorf("%s has applied an entry that is on one disk of three", m.id)
 			}
 		}
 		c.cut(l, true)
 		c.cut(other, true)
 		if l.node.logs.inFlight() == nil {
-			t.Error("the entry is durable at the leader")
+			t.Error("the entry is durable at the leader, whose disk hangs")
 		}
 		left := l.disk.FS
 		go func() {
@@ -80,7 +80,8 @@ func TestLeaderSendsWhileItSyncs(t *testing.T) {
 	})
 }
 
-// TestEarlyEntriesAreCommitted: the disk goes on, or fails, or another leader asks before it does.
+// TestEarlyEntriesAreCommitted sends an entry early, and then lets the disk recover, fail, or be overtaken by a request from
+// another leader.
 func TestEarlyEntriesAreCommitted(t *testing.T) {
 	for _, what := range []string{"goes on", "fails", "asked"} {
 		t.Run(what, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestEarlyEntriesAreCommitted(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					l.disk.set(false, nil)
-				case "asked": // by another leader, whether it has the entry
+				case "asked": // another leader asks whether this member has the entry
 					term := l.node.Term()
 					args := &raft.AppendEntriesRequest{
 						RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(other.id), Addr: []byte(other.id)},
@@ -134,7 +135,7 @@ func TestEarlyEntriesAreCommitted(t *testing.T) {
 	}
 }
 
-// join joins two members that were cut off.
+// join reconnects two members.
 func (c *cluster) join(a, b *fellow) {
 	for _, x := range [2][2]*fellow{{a, b}, {b, a}} {
 		x[0].carrier.mu.Lock()
@@ -143,8 +144,8 @@ func (c *cluster) join(a, b *fellow) {
 	}
 }
 
-// TestPowerCutsLoseNothing: members lose their power, alone or all at once, while leaders send what they have not synced yet. All that was
-// accepted stays, and nobody has made a change that the others have not.
+// TestPowerCutsLoseNothing cuts the power of members, alone or all at once, while leaders send entries before they sync them. Accepted
+// entries must stay, and no member may have applied an entry that others do not have.
 func TestPowerCutsLoseNothing(t *testing.T) {
 	early := false
 	for range *seeds {
@@ -161,7 +162,7 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 					switch n := r.IntN(30); {
 					case n == 0:
 						c.cut(c.all[r.IntN(3)], r.IntN(2) == 0)
-					case n <= 2: // of one, or of all
+					case n <= 2: // one member, or all
 						some := c.all
 						if n == 1 {
 							some = []*fellow{c.all[r.IntN(3)]}
@@ -219,11 +220,12 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 		})
 	}
 	if !early && *seeds > 20 {
-		t.Error("no power was cut while an entry was on its way before it was durable")
+		t.Error("no power cut hit an entry that was sent before it was durable")
 	}
 }
 
-// TestOnlyChangesAreEarly: what a leader begins with, and the members, decide what is committed.
+// TestOnlyChangesAreEarly checks that only data entries are sent early: the first entry of a leader and changes of members decide
+// what is committed.
 func TestOnlyChangesAreEarly(t *testing.T) {
 	for _, x := range []struct {
 		leads bool

@@ -14,22 +14,22 @@ import (
 	"svc/internal/vfs"
 )
 
-// readIndex asks a member what was accepted. It answers within ten seconds.
+// readIndex calls ReadIndex with a limit of ten seconds.
 func (m *fellow) readIndex() (uint64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return m.node.ReadIndex(ctx)
 }
 
-// TestReadsMissNothing: a member that does not know what was accepted before a question does not answer it. Raft alone has only what a
-// member has heard of: the leader that was cut off and does not know it, one that follows, and one that was elected a moment ago.
+// TestReadsMissNothing checks that a member answers a read only if it knows everything accepted before the question. Raft alone answers
+// with what the member has heard of: an isolated leader, a follower, and a leader elected a moment ago.
 func TestReadsMissNothing(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		run(t, 3, bare, func(c *cluster) {
 			l := c.leader()
 			c.must(l.propose("before"))
 			c.agree()
-			// Nobody tells them of what another leader accepts.
+			// These members do not hear what another leader accepts.
 			c.cut(l, true)
 			other := c.leader(l)
 			c.must(other.propose("after"))
@@ -54,8 +54,8 @@ func TestReadsMissNothing(t *testing.T) {
 	}
 }
 
-// TestLargeChangesAreAccepted: a change that is larger than what a message may take on a slow line is a file that its entry names. As an
-// entry, raft sends it again and again, and accepts nothing behind it.
+// TestLargeChangesAreAccepted checks that a change too large for one message on a slow line travels as a file that its entry names. If it
+// were an entry, raft would send it again and again, and accept nothing after it.
 func TestLargeChangesAreAccepted(t *testing.T) {
 	const speed, size = 64 << 10, 1 << 20 // 16 s
 	for _, bare := range []bool{false, true} {
@@ -79,7 +79,7 @@ func TestLargeChangesAreAccepted(t *testing.T) {
 					_, err := l.node.Propose([]byte(data), nil)
 					done <- err
 				}()
-				time.Sleep(time.Millisecond) // in this order
+				time.Sleep(time.Millisecond) // keeps the order
 			}
 			time.Sleep(time.Minute)
 			if n := len(done); (n == 2) == bare {
@@ -99,9 +99,9 @@ func TestLargeChangesAreAccepted(t *testing.T) {
 	}
 }
 
-// TestOlderFilesAreSeen: a member whose files are those of before lacks entries that it had acknowledged. The leader does not take it for a
-// member that is behind: it may have voted and accepted what it does not know of.
-func TestOlderFilesAreSeen(t *testing.T) {
+// TestOlderFilesAreDetected checks that the leader detects a member whose files were replaced by older ones. It must not be treated as a
+// member that is behind: it may have voted, and acknowledged entries that it now lacks.
+func TestOlderFilesAreDetected(t *testing.T) {
 	run(t, 3, false, func(c *cluster) {
 		l := c.leader()
 		c.must(l.propose("kept"))
@@ -115,7 +115,7 @@ func TestOlderFilesAreSeen(t *testing.T) {
 		}
 		c.agree()
 		if m.lapsed {
-			t.Error("a member that was started again is taken for one with older files")
+			t.Error("a restarted member is reported as one with older files")
 		}
 		m.close()
 		m.disk, m.data, m.applied = &disk{FS: image}, data, applied
@@ -128,7 +128,7 @@ func TestOlderFilesAreSeen(t *testing.T) {
 		if c.leads() != l {
 			t.Error("another member leads")
 		}
-		c.must(l.propose("goes on")) // with the third one
+		c.must(l.propose("goes on")) // accepted with the third member
 		time.Sleep(time.Minute)
 		if m.has() > applied {
 			t.Errorf("the member has entry %d, and its files end at %d", m.has(), applied)
@@ -137,8 +137,8 @@ func TestOlderFilesAreSeen(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsChangeNoTerm: a leader that is told of another one, of a later term, appends nothing in that term. Raft alone does: the
-// other leader has another entry there.
+// TestHeartbeatsChangeNoTerm checks that a leader which hears of a leader with a later term appends nothing in that term. Raft alone does,
+// where the other leader has another entry.
 func TestHeartbeatsChangeNoTerm(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		run(t, 3, bare, func(c *cluster) {
@@ -147,7 +147,7 @@ func TestHeartbeatsChangeNoTerm(t *testing.T) {
 			c.agree()
 			s, _ := l.node.State()
 			last := l.node.Last()
-			c.cut(l, true) // nobody else hears of what it appends
+			c.cut(l, true) // no other member hears of what it appends
 			beat := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, Addr: []byte("other"), ID: []byte("other")}, Term: s.Term + 1}
 			var answer raft.AppendEntriesResponse
 			c.must(c.beat(raft.ServerAddress(l.id), beat, &answer))
@@ -173,9 +173,9 @@ func TestHeartbeatsChangeNoTerm(t *testing.T) {
 	}
 }
 
-// TestLostAnswersDelayNoCommit: a member learns that the last entry is committed although messages about it, or their answers, are lost.
-// Nothing is proposed afterwards, and heartbeats do not carry the commit index. Raft waits before it tries again, for twice as long each
-// time.
+// TestLostAnswersDelayNoCommit checks that a member learns that the last entry is committed although messages about it, or their answers,
+// are lost. Nothing is proposed afterwards, and heartbeats do not carry the commit index. Raft alone waits before each retry, twice as
+// long each time.
 func TestLostAnswersDelayNoCommit(t *testing.T) {
 	for _, lost := range []int{1, 2, 5} {
 		for _, answers := range []bool{false, true} {
@@ -197,7 +197,7 @@ func TestLostAnswersDelayNoCommit(t *testing.T) {
 				c.must(l.propose("last"))
 				c.agree()
 				took := time.Since(began)
-				if left == lost || left > 0 && !answers || took > 2*DefaultHeartbeat { // with answers lost, it has what it needs
+				if left == lost || left > 0 && !answers || took > 2*DefaultHeartbeat { // with only answers lost, the member has what it needs
 					t.Errorf("after %d lost messages (answers: %v), of which %d were not sent, %s has the entry after %v", lost, answers, left, m.id, took)
 				}
 				if c.leads() != l {

@@ -19,16 +19,16 @@ import (
 	"svc/internal/vfs"
 )
 
-// cluster is a group in virtual time: disks are in memory, and messages take no time.
+// cluster is a group in virtual time: disks are in memory, and messages take no time by default.
 type cluster struct {
 	t    *testing.T
 	all  []*fellow
-	bare bool // without what the package adds to raft
+	bare bool // raft alone, without the additions of this package
 
 	mu    sync.Mutex
-	beats map[raft.ServerAddress]func(raft.RPC) // where members take heartbeats
-	speed int                                   // bytes of entries and files that go to a member in a second; 0: any number
-	file  int                                   // bytes of the file that an entry names
+	beats map[raft.ServerAddress]func(raft.RPC) // the heartbeat handlers of members
+	speed int                                   // bytes per second to each member; 0: no limit
+	file  int                                   // size of the file of each entry
 }
 
 // slow has messages to members take their time from now on.
@@ -38,7 +38,7 @@ func (c *cluster) slow(speed, file int) {
 	c.speed, c.file = speed, file
 }
 
-// takes returns how long so many bytes are on their way, and a file is.
+// takes returns how long entries of so many bytes, and a file, take to arrive.
 func (c *cluster) takes(bytes int) (entries, file time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,24 +59,24 @@ type fellow struct {
 	ended   sync.WaitGroup
 
 	mu      sync.Mutex
-	files   map[string]bool // that entries name, on its disk
+	files   map[string]bool // files on its disk that entries name
 	data    []string        // changes, in order
 	applied uint64
-	noted   uint64 // the log has up to where it has applied entries
-	saved   uint64 // what was noted when entries left the log
+	noted   uint64 // last applied index that the log has stored
+	saved   uint64 // value of noted when the log was last cut
 	shipped int
-	gone    bool // it has no files for others any more
-	lapsed  bool // the leader has seen that it lacks entries that it had
+	gone    bool // has no files for others any more
+	lapsed  bool // the leader has detected that it lost entries
 }
 
-// disk stalls and fails when it is told to.
+// disk can stall and fail.
 type disk struct {
 	vfs.FS
 	mu      sync.Mutex
 	failing bool          // for the log
-	full    bool          // for all files
-	stall   chan struct{} // nil: it does not
-	latency time.Duration // of an append
+	full    bool          // no room for any file
+	stall   chan struct{} // nil: not stalled
+	latency time.Duration // time of an append
 }
 
 var errDisk = errors.New("the disk fails")
@@ -91,7 +91,7 @@ func (d *disk) write(f func() error) error {
 	return f()
 }
 
-// wait waits until the disk stalls no longer. It is called outside of locks: virtual time stands still while anybody waits for one.
+// wait waits until the stall ends. Call it without locks: virtual time stands still while a goroutine waits for one.
 func (d *disk) wait() {
 	d.mu.Lock()
 	stall, latency := d.stall, d.latency
@@ -115,7 +115,7 @@ func (d *disk) set(failing bool, stall chan struct{}) {
 	d.failing, d.stall = failing, stall
 }
 
-// fill leaves no room for new files, or makes room again.
+// fill makes the disk full, or makes room again.
 func (d *disk) fill(full bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,10 +153,10 @@ func (f *diskFile) Write(p []byte) (n int, err error) {
 
 func (f *diskFile) Sync() error { return f.d.write(f.File.Sync) }
 
-// messageTime is how long a message may take.
+// messageTime limits the time of a message.
 const messageTime = 5 * time.Second
 
-// carrier is a transport that can be cut. As the one of the network, it sends entries in messageTime or not at all.
+// carrier is a transport that tests can cut. Like the real one, it sends entries within messageTime or not at all.
 type carrier struct {
 	*raft.InmemTransport
 	c    *cluster
@@ -215,14 +215,14 @@ func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args 
 	return c.to(addr) // the answer
 }
 
-// SetHeartbeatHandler implements raft.Transport. As the transport of the network, it has a handler take heartbeats beside other messages.
+// SetHeartbeatHandler implements raft.Transport. As in the real transport, heartbeats do not wait for other messages.
 func (c *carrier) SetHeartbeatHandler(take func(raft.RPC)) {
 	c.c.mu.Lock()
 	defer c.c.mu.Unlock()
 	c.c.beats[c.LocalAddr()] = take
 }
 
-// beat gives a member a heartbeat.
+// beat delivers a heartbeat to a member.
 func (c *cluster) beat(to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	c.mu.Lock()
 	take := c.beats[to]
@@ -270,7 +270,7 @@ func (c *carrier) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, arg
 
 const testDir = "data/ballot"
 
-// run calls f with a group of n voters in virtual time.
+// run runs f with a group of n voters in virtual time.
 func run(t *testing.T, n int, bare bool, f func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -303,7 +303,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// add adds a member that is started.
+// add adds a member and starts it.
 func (c *cluster) add(first bool) *fellow {
 	m := &fellow{c: c, id: fmt.Sprintf("m%d", len(c.all)), disk: &disk{FS: vfs.NewMem()}, files: map[string]bool{}}
 	c.all = append(c.all, m)
@@ -352,7 +352,7 @@ func (m *fellow) close() {
 	m.node = nil
 }
 
-// crash cuts the power of members, which have been cut off from the others: their disks are some of those that may be left.
+// crash cuts the power of members, which must be isolated already. Their disks keep one of the states that a power cut may leave.
 func (c *cluster) crash(r *rand.Rand, members ...*fellow) {
 	var left []*fellow
 	for _, m := range members {
@@ -365,7 +365,7 @@ func (c *cluster) crash(r *rand.Rand, members ...*fellow) {
 		m.mu.Unlock()
 		left = append(left, was)
 	}
-	time.Sleep(2 * time.Second) // what they still do does not count, and raft forgets proposals when it is closed at once
+	time.Sleep(2 * time.Second) // their last actions have no effect, and raft drops proposals when it closes
 	for i, m := range members {
 		m.close()
 		was := left[i]
@@ -373,7 +373,7 @@ func (c *cluster) crash(r *rand.Rand, members ...*fellow) {
 		found, err := Noted(m.disk, testDir, m.id, func(Entry) error { return nil })
 		c.must(err)
 		if max(found, m.saved) < m.noted {
-			c.t.Errorf("%s has noted that it has applied %d, and after a crash it knows of %d", m.id, m.noted, max(found, m.saved))
+			c.t.Errorf("%s had stored applied index %d, after a crash it has %d", m.id, m.noted, max(found, m.saved))
 		}
 	}
 }
@@ -397,13 +397,13 @@ func (m *fellow) has() uint64 {
 	return m.applied
 }
 
-// follow applies what is committed.
+// follow applies committed entries.
 func (m *fellow) follow() {
 	for {
 		s, changed := m.node.State()
 		for from := m.has() + 1; from <= s.Committed; from = m.has() + 1 {
 			if m.node.Entries(from, s.Committed, m.apply) != nil {
-				break // it is being opened
+				break // the node is being opened
 			}
 		}
 		select {
@@ -435,7 +435,7 @@ func (c *cluster) of(id string) *fellow {
 	return c.all[i]
 }
 
-// ship gives another member the files of entries: each names one of its own content.
+// ship sends the files of entries to another member. The content of each file is unique.
 func (m *fellow) ship(id, _ string, entries []Entry) error {
 	m.mu.Lock()
 	gone, applied := m.gone, m.applied
@@ -455,7 +455,7 @@ func (m *fellow) ship(id, _ string, entries []Entry) error {
 	defer to.mu.Unlock()
 	for _, e := range entries {
 		if !to.files[string(e.Data)] && e.Index > to.applied {
-			if gone && e.Index <= applied { // others stay
+			if gone && e.Index <= applied { // files of later entries stay
 				return ErrGone
 			}
 			to.files[string(e.Data)] = true
@@ -496,10 +496,10 @@ func (m *fellow) restore(index uint64) error {
 		}
 		return nil
 	}
-	return errors.New("nobody has the data")
+	return errors.New("no member has the data")
 }
 
-// lapse notes that a member lacks what it had.
+// lapse records that a member lost entries that it had.
 func (m *fellow) lapse(id, _ string, _, _ uint64) {
 	to := m.c.of(id)
 	to.mu.Lock()
@@ -522,12 +522,12 @@ func (m *fellow) propose(data string) error {
 	case err := <-done:
 		return err
 	case <-time.After(2 * time.Minute):
-		m.c.t.Errorf("nobody knows what becomes of entry %q of %s: %s", data, m.id, m.c)
+		m.c.t.Errorf("the fate of entry %q of %s is unknown: %s", data, m.id, m.c)
 		return errors.New("no answer")
 	}
 }
 
-// String says how the members stand.
+// String describes the state of the members.
 func (c *cluster) String() string {
 	var b strings.Builder
 	for _, m := range c.all {
@@ -544,7 +544,7 @@ func (c *cluster) String() string {
 	return b.String()
 }
 
-// until waits for up to half an hour of virtual time: who is sick is out for minutes.
+// until waits for up to half an hour of virtual time: a sick member is out for minutes.
 func (c *cluster) until(what string, is func() bool) {
 	c.t.Helper()
 	for end := time.Now().Add(30 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
@@ -554,7 +554,7 @@ func (c *cluster) until(what string, is func() bool) {
 	}
 }
 
-// leads returns the member that leads, but for some; nil: none.
+// leads returns the leader, which must not be one of but, or nil.
 func (c *cluster) leads(but ...*fellow) *fellow {
 	for _, m := range c.all {
 		if m.node == nil || slices.Contains(but, m) {
@@ -567,7 +567,7 @@ func (c *cluster) leads(but ...*fellow) *fellow {
 	return nil
 }
 
-// leader waits until a member leads, but for some.
+// leader waits until a member leads that is not one of but.
 func (c *cluster) leader(but ...*fellow) (m *fellow) {
 	c.t.Helper()
 	c.until("a member leads", func() bool {
@@ -577,7 +577,7 @@ func (c *cluster) leader(but ...*fellow) (m *fellow) {
 	return m
 }
 
-// cut cuts a member off from the others, or joins it again.
+// cut isolates a member, or reconnects it.
 func (c *cluster) cut(m *fellow, cut bool) {
 	for _, o := range c.all {
 		if o == m {
@@ -591,7 +591,7 @@ func (c *cluster) cut(m *fellow, cut bool) {
 	}
 }
 
-// agree waits until all have applied the same entries, and returns them.
+// agree waits until all members have applied the same entries, and returns them.
 func (c *cluster) agree() []string {
 	c.t.Helper()
 	var last []string

@@ -32,7 +32,7 @@ func logExamples() []*raft.Log {
 	}
 }
 
-// TestLogFormat compares entries as they are written with testdata/log, which may not change, and reads them again.
+// TestLogFormat compares encoded entries with testdata/log, which must not change, and decodes them again.
 func TestLogFormat(t *testing.T) {
 	got := ""
 	for _, l := range logExamples() {
@@ -61,12 +61,12 @@ func TestLogFormat(t *testing.T) {
 	}
 	for _, b := range [][]byte{{}, {entryVersion}, {entryVersion + 1, 0, 1, 0, 0}, {entryVersion, 0, 0x80}, {entryVersion, 0, 1, 0x80}, {entryVersion, 0, 1, 0, 0x80}, {entryVersion, 0, 1, 0, 2, 'x'}} {
 		if err := decodeLog(b, 1, new(raft.Log)); err == nil {
-			t.Errorf("%x is taken for an entry", b)
+			t.Errorf("%x is decoded as an entry", b)
 		}
 	}
 }
 
-// TestPositionsAreOfOneMember: those of another member count for nothing, and do not go to others.
+// TestPositionsAreOfOneMember checks that positions of another member are ignored, and are not sent to others.
 func TestPositionsAreOfOneMember(t *testing.T) {
 	fsys := vfs.NewMem()
 	at, noted, kept := uint64(0), uint64(0), 0
@@ -96,7 +96,7 @@ func TestPositionsAreOfOneMember(t *testing.T) {
 	}
 	kept = 0
 	if err := errors.Join(s.DeleteRange(4, 4), s.log.Close()); err != nil || kept != 1 {
-		t.Errorf("entries left the log, and positions were kept %d times: %v", kept, err)
+		t.Errorf("the log was cut, and Keep was called %d times: %v", kept, err)
 	}
 	for id, want := range map[string]uint64{"a": 1, "b": 0} {
 		if got, err := Noted(fsys, testDir, id, func(Entry) error { return nil }); got != want || err != nil {
@@ -110,10 +110,9 @@ func TestPositionsAreOfOneMember(t *testing.T) {
 	}
 }
 
-// TestEntriesAppliedMeanwhileStay: what Keep makes durable is of the entries that were applied before it is called. So those that are
-// applied while it runs do not leave the log with it.
+// TestEntriesAppliedMeanwhileStay checks that entries applied while Keep runs stay in the log: Keep makes only earlier ones durable.
 func TestEntriesAppliedMeanwhileStay(t *testing.T) {
-	log, err := openLog(vfs.NewMem(), testDir, 64) // a file for each entry
+	log, err := openLog(vfs.NewMem(), testDir, 64) // one file per entry
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +131,7 @@ func TestEntriesAppliedMeanwhileStay(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := s.FirstIndex(); got != first+2 {
-			t.Errorf("with entries up to %d applied, the log begins with %d", first+1, got)
+			t.Errorf("with entries up to %d applied, the log begins at %d", first+1, got)
 		}
 	}
 	if err := log.Close(); err != nil {
@@ -140,7 +139,7 @@ func TestEntriesAppliedMeanwhileStay(t *testing.T) {
 	}
 }
 
-// TestEntriesAreDurable: entries, and the position that they note, are durable when StoreLogs returns, or when settled does.
+// TestEntriesAreDurable checks that entries and the position in them are durable when StoreLogs or settled returns.
 func TestEntriesAreDurable(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		fsys := vfs.NewMem()
@@ -171,7 +170,7 @@ func TestEntriesAreDurable(t *testing.T) {
 	}
 }
 
-// FuzzDecodeLog reads bytes as an entry. What is read is what its encoding says.
+// FuzzDecodeLog decodes bytes as an entry. Encoding the result must give the same bytes.
 func FuzzDecodeLog(f *testing.F) {
 	for _, l := range logExamples() {
 		f.Add(encodeLog(l))
@@ -187,7 +186,7 @@ func FuzzDecodeLog(f *testing.F) {
 	})
 }
 
-// kept are the files of a stopped node, and what they hold.
+// kept holds the files of a stopped node, and the values that they contain.
 type kept struct {
 	term    uint64
 	note    note
@@ -229,7 +228,7 @@ func keptIn(fsys vfs.FS) (k kept, err error) {
 	return k, err
 }
 
-// TestDamagedFilesOfANode: whatever byte of its files is another one, a node does not start with another log, term or vote.
+// TestDamagedFilesOfANode changes each byte of the files of a node: it must not start with another log, term or vote.
 func TestDamagedFilesOfANode(t *testing.T) {
 	fsys := vfs.NewMem()
 	if err := fsys.MkdirAll(testDir); err != nil {
@@ -247,7 +246,7 @@ func TestDamagedFilesOfANode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := log.Close(); err != nil { // the end of a closed log is known: nothing at its end is taken for an append that was cut off
+	if err := log.Close(); err != nil { // a closed log records its end, so that damage there is not read as an append that was cut off
 		t.Fatal(err)
 	}
 	want, err := keptIn(fsys)
@@ -274,7 +273,7 @@ func TestDamagedFilesOfANode(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := keptIn(fsys); err == nil && !reflect.DeepEqual(got, want) {
-				t.Errorf("with byte %d of %s another one the node has %+v, want %+v", i, name, got, want)
+				t.Errorf("with byte %d of %s changed, the node has %+v, want %+v", i, name, got, want)
 			}
 			if err := vfs.WriteFile(fsys, name, whole); err != nil {
 				t.Fatal(err)
@@ -283,7 +282,7 @@ func TestDamagedFilesOfANode(t *testing.T) {
 	}
 }
 
-// TestRecover makes one of three members the only one of a group, with what it has applied and what only its log has.
+// TestRecover makes one of three members the only one of its group, with the entries that it has applied and those that only its log has.
 func TestRecover(t *testing.T) {
 	run(t, 3, false, func(c *cluster) {
 		l := c.leader()
@@ -295,7 +294,7 @@ func TestRecover(t *testing.T) {
 		for _, m := range c.all {
 			m.close()
 		}
-		m.applied, m.data = m.applied-5, m.data[:len(m.data)-5] // it was killed before
+		m.applied, m.data = m.applied-5, m.data[:len(m.data)-5] // as if it had been killed before it applied them
 		calls := 0
 		last, err := Recover(m.disk, testDir, m.id, m.id, m.applied, func(e Entry) error {
 			calls++
@@ -308,12 +307,12 @@ func TestRecover(t *testing.T) {
 		if last != m.applied || calls < 5 {
 			t.Errorf("the last entry is %d after %d calls, and it has applied %d", last, calls, m.applied)
 		}
-		again, err := Recover(m.disk, testDir, m.id, m.id, m.applied, func(Entry) error { t.Error("an entry is made twice"); return nil })
+		again, err := Recover(m.disk, testDir, m.id, m.id, m.applied, func(Entry) error { t.Error("an entry is applied twice"); return nil })
 		if err != nil || again != last {
 			t.Errorf("recovered again: %d, %v", again, err)
 		}
 		if _, err := Recover(m.disk, testDir, m.id, m.id, m.applied-1, func(Entry) error { return nil }); err == nil {
-			t.Error("a member without the entries that its log lacks is recovered")
+			t.Error("a member is recovered although entries are missing")
 		}
 		m.open()
 		c.until("it leads alone", func() bool { s, _ := m.node.State(); return s.Leads })
@@ -329,7 +328,7 @@ func TestRecover(t *testing.T) {
 	})
 }
 
-// TestTermsAndVotes: the term in the file never goes back, and a new vote is never that for the candidate of an earlier term.
+// TestTermsAndVotes checks that the stored term never decreases, and that a vote never belongs to the candidate of an earlier term.
 func TestTermsAndVotes(t *testing.T) {
 	fsys := &disk{FS: vfs.NewMem()}
 	const name = "state"
@@ -369,18 +368,18 @@ func TestTermsAndVotes(t *testing.T) {
 	set(s, voteTermKey, 256, false)
 	has(s, 255, 255, "a")
 	fsys.fill(false)
-	set(s, voteTermKey, 256, true) // and it is killed
+	set(s, voteTermKey, 256, true) // then the process is killed
 	has(open(), 255, 256, "")
 	set(s, termKey, 256, true)
-	set(s, termKey, 255, true) // raft goes on with it
+	set(s, termKey, 255, true) // raft continues with the earlier term
 	if s.takes() == nil || failed != 1 {
-		t.Errorf("a member with an earlier term goes on: it was opened again %d times", failed)
+		t.Errorf("a member with an earlier term was reopened %d times", failed)
 	}
 	set(s, voteTermKey, 257, false)
 	has(open(), 256, 256, "")
 }
 
-// TestOpenOnAFullDisk: who stops waiting for a node that cannot write its first term is not kept.
+// TestOpenOnAFullDisk cancels an Open that waits for room for its first term: it must return.
 func TestOpenOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{FS: vfs.NewMem()}
@@ -388,7 +387,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, trans := raft.NewInmemTransportWithTimeout("m0", time.Second)
-		log, err := openLog(d, testDir, 4096) // its first file
+		log, err := openLog(d, testDir, 4096) // creates its first file
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -402,14 +401,14 @@ func TestOpenOnAFullDisk(t *testing.T) {
 			node, err := Open(ctx, Options{FS: d, Dir: testDir, ID: "m0", Carrier: trans, Logger: slog.New(slog.DiscardHandler),
 				Applied: func() uint64 { return 0 }, fileSize: 4096})
 			if node != nil {
-				err = errors.Join(errors.New("it was opened"), err, node.Close())
+				err = errors.Join(errors.New("Open succeeded"), err, node.Close())
 			}
 			done <- err
 		}()
 		time.Sleep(time.Minute)
 		select {
 		case err := <-done:
-			t.Fatalf("it did not wait for room: %v", err)
+			t.Fatalf("Open did not wait for room: %v", err)
 		default:
 		}
 		cancel()
