@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// pointed returns all aliases with their indexes, as text.
+// pointed returns all aliases and their indexes as text.
 func pointed(c *Catalog) (all []string) {
 	a := c.Aliases()
 	for _, alias := range a.All() {
@@ -62,18 +62,18 @@ func TestAliases(t *testing.T) {
 	if got := b.c.Aliases().Of("a"); !slices.Equal(got, []string{"x", "y"}) {
 		t.Errorf("a has %v", got)
 	}
-	// All moves or none.
+	// MoveAliases makes all moves or none.
 	wantCode(t, b.c.MoveAliases([]AliasMove{{"x", "b"}, {"y", "none"}}), "index_not_found")
 	wantCode(t, b.c.MoveAliases([]AliasMove{{"x", "b"}, {"c", "a"}}), "index_already_exists")
 	wantCode(t, b.c.MoveAliases([]AliasMove{{"x", "b"}, {"z", ""}}), "alias_not_found")
 	want("x=a", "y=a")
-	// A name is an index or an alias.
+	// No name is both an index and an alias.
 	b.batch++
 	_, err := b.c.Create("x", "", b.batch)
 	wantCode(t, err, "alias_already_exists")
 	b.batch++
 	wantCode(t, b.c.Swap([]Pair{{A: "b", B: "x", Rename: true}}, b.batch), "alias_already_exists")
-	// A swap leaves them with the uid, a rename takes them along, and a deletion removes them.
+	// A swap leaves aliases with the uid, a rename takes them along, and a deletion removes them.
 	b.batch++
 	must(b.c.Swap([]Pair{{A: "a", B: "b"}}, b.batch))
 	want("x=a", "y=a")
@@ -86,15 +86,15 @@ func TestAliases(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("y=c")
-	// A batch that runs again after a move finds its own change.
+	// A batch that runs again after a move recognizes its own change.
 	must(b.c.MoveAliases([]AliasMove{{"y", ""}}))
 	if _, err = b.c.Delete("d", b.batch); err != nil {
-		t.Errorf("the deletion, again: %v", err)
+		t.Errorf("the repeated deletion: %v", err)
 	}
 	want()
 }
 
-// A catalog whose aliases lead nowhere is damaged, and so is one whose base is not there, or damaged.
+// TestDamagedAliases checks that a catalog counts as damaged if an alias points to a missing index, or if its base is missing or damaged.
 func TestDamagedAliases(t *testing.T) {
 	seven, one := uint64(7), uint64(1)
 	to := func(uid string) *string { return &uid }
@@ -105,19 +105,19 @@ func TestDamagedAliases(t *testing.T) {
 		base []byte
 		good bool
 	}{
-		"an index of which there is none":  {catalogFile: catalogFile{entries: entries{indexes, map[string]*string{"x": to("none")}}, Next: 2}},
-		"the uid of an index":              {catalogFile: catalogFile{entries: entries{indexes, map[string]*string{"a": to("a")}}, Next: 2}},
-		"a base":                           {catalogFile: catalogFile{Next: 8, Base: 7}, base: whole, good: true},
-		"a base that is missing":           {catalogFile: catalogFile{Next: 8, Base: 7}},
-		"a base with a wrong byte":         {catalogFile: catalogFile{Next: 8, Base: 7}, base: append(slices.Clone(whole[:len(whole)-1]), 'x')},
-		"a base that is cut":               {catalogFile: catalogFile{Next: 8, Base: 7}, base: whole[:40]},
-		"a base that is no JSON":           {catalogFile: catalogFile{Next: 8, Base: 7}, base: baseSeal.wrap([]byte("x"))},
-		"a base beyond the next number":    {catalogFile: catalogFile{Next: 7, Base: 7}, base: whole},
-		"a base that leads nowhere then":   {catalogFile: catalogFile{entries: entries{Indexes: map[string]*uint64{"b": nil}}, Next: 8, Base: 7}, base: whole},
-		"a directory of two":               {catalogFile: catalogFile{entries: entries{Indexes: map[string]*uint64{"c": &one}}, Next: 8, Base: 7}, base: whole},
-		"a directory beyond the next":      {catalogFile: catalogFile{entries: entries{Indexes: map[string]*uint64{"c": &seven}}, Next: 7, Base: 3}, base: whole},
-		"what is a catalog, and no base":   {catalogFile: catalogFile{Next: 8, Base: 7}, base: catalogSeal.wrap([]byte("{}"))},
-		"a base, and an alias that leaves": {catalogFile: catalogFile{entries: entries{map[string]*uint64{"b": nil}, map[string]*string{"x": nil}}, Next: 8, Base: 7}, base: whole, good: true},
+		"a missing index":                {catalogFile: catalogFile{entries: entries{indexes, map[string]*string{"x": to("none")}}, Next: 2}},
+		"the uid of an index":            {catalogFile: catalogFile{entries: entries{indexes, map[string]*string{"a": to("a")}}, Next: 2}},
+		"a base":                         {catalogFile: catalogFile{Next: 8, Base: 7}, base: whole, good: true},
+		"a base that is missing":         {catalogFile: catalogFile{Next: 8, Base: 7}},
+		"a base with a wrong byte":       {catalogFile: catalogFile{Next: 8, Base: 7}, base: append(slices.Clone(whole[:len(whole)-1]), 'x')},
+		"a base that is cut":             {catalogFile: catalogFile{Next: 8, Base: 7}, base: whole[:40]},
+		"a base that is no JSON":         {catalogFile: catalogFile{Next: 8, Base: 7}, base: baseSeal.wrap([]byte("x"))},
+		"a base beyond the next number":  {catalogFile: catalogFile{Next: 7, Base: 7}, base: whole},
+		"a base with a dangling alias":   {catalogFile: catalogFile{entries: entries{Indexes: map[string]*uint64{"b": nil}}, Next: 8, Base: 7}, base: whole},
+		"one directory for two indexes":  {catalogFile: catalogFile{entries: entries{Indexes: map[string]*uint64{"c": &one}}, Next: 8, Base: 7}, base: whole},
+		"a directory beyond the next":    {catalogFile: catalogFile{entries: entries{Indexes: map[string]*uint64{"c": &seven}}, Next: 7, Base: 3}, base: whole},
+		"a catalog in place of the base": {catalogFile: catalogFile{Next: 8, Base: 7}, base: catalogSeal.wrap([]byte("{}"))},
+		"a base, and a removed alias":    {catalogFile: catalogFile{entries: entries{map[string]*uint64{"b": nil}, map[string]*string{"x": nil}}, Next: 8, Base: 7}, base: whole, good: true},
 	} {
 		file, err := f.encode()
 		if err != nil {
@@ -139,7 +139,7 @@ func TestDamagedAliases(t *testing.T) {
 	}
 }
 
-// TestManyEntries makes random changes of a catalog that keeps few entries in CATALOG, and compares it, also after restarts, with a model.
+// TestManyEntries makes random changes to a catalog that keeps few entries in CATALOG, and compares it with a model, also after restarts.
 func TestManyEntries(t *testing.T) {
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	b := newBed(t, vfs.NewMem(), Options{inlineCatalog: 300})
@@ -148,7 +148,7 @@ func TestManyEntries(t *testing.T) {
 	bases, changes := map[uint64]bool{}, 0
 	pick := func() string { return slices.Sorted(maps.Keys(indexes))[random.IntN(len(indexes))] }
 	for round := range 300 {
-		if round%100 == 99 { // what is left fits into CATALOG again
+		if round%100 == 99 { // the remaining entries fit into CATALOG again
 			var moves []AliasMove
 			for alias := range aliases {
 				moves = append(moves, AliasMove{alias, ""})
@@ -253,8 +253,8 @@ func TestManyEntries(t *testing.T) {
 	}
 }
 
-// Whoever looks sees all of a move, or nothing of it.
-func TestNobodySeesHalfAMove(t *testing.T) {
+// TestMoveIsAtomic checks that readers see all aliases of a move changed or none.
+func TestMoveIsAtomic(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	uids := []string{"a", "b"}
@@ -281,7 +281,7 @@ func TestNobodySeesHalfAMove(t *testing.T) {
 					seen[a.Index(alias)] = true
 				}
 				if len(seen) != 1 {
-					t.Errorf("half a move: %v", slices.Collect(maps.Keys(seen)))
+					t.Errorf("readers saw a partial move: %v", slices.Collect(maps.Keys(seen)))
 					return
 				}
 				select {
@@ -319,7 +319,7 @@ func BenchmarkMoveAmongManyAliases(b *testing.B) {
 	}
 }
 
-// TestAliasesAfterChanges compares aliases that follow from others with those that are made anew.
+// TestAliasesAfterChanges compares aliases derived from earlier ones with aliases built from scratch.
 func TestAliasesAfterChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	show := func(a *Aliases) string {
@@ -386,7 +386,7 @@ func TestAliasesAfterChanges(t *testing.T) {
 			t.Fatalf("%s, want %s", show(other), show(a))
 		}
 		if (old == show(a)) != (a == was) {
-			t.Error("the same aliases are made again")
+			t.Error("unchanged aliases are built again")
 		}
 	}
 	if same == 0 || few == 0 || many == 0 {
@@ -394,7 +394,7 @@ func TestAliasesAfterChanges(t *testing.T) {
 	}
 }
 
-// Moves that follow each other do not gather changes for ever.
+// TestAliasesFold checks that a chain of moves does not accumulate changes without limit.
 func TestAliasesFold(t *testing.T) {
 	all := map[string]string{}
 	for i := range 3 * mostChanges {
@@ -414,7 +414,7 @@ func TestAliasesFold(t *testing.T) {
 	}
 }
 
-// TestExcerpt takes single indexes out of a CATALOG, with a base and without one.
+// TestExcerpt reads single indexes from a CATALOG, with and without a base.
 func TestExcerpt(t *testing.T) {
 	for _, inline := range []int{64, 1 << 20} {
 		fsys := vfs.NewMem()
@@ -450,7 +450,7 @@ func TestExcerpt(t *testing.T) {
 				t.Errorf("%s: %v, %v", uid, content, err)
 			}
 			if got := path.Base(c.directoryOf(uid)); got != directory {
-				t.Errorf("%s is in %s, and not in %s", uid, got, directory)
+				t.Errorf("%s is in %s, want %s", uid, got, directory)
 			}
 		}
 		if (bases > 0) != (inline == 64) {
@@ -458,10 +458,10 @@ func TestExcerpt(t *testing.T) {
 		}
 		_, _, err = Excerpt(whole, "index-30", base)
 		if err == nil || !strings.Contains(err.Error(), "the indexes are index-0, index-1,") || !strings.Contains(err.Error(), " and 10 others") {
-			t.Errorf("an index that is not there: %v", err)
+			t.Errorf("a missing index: %v", err)
 		}
 		if _, _, err := Excerpt(whole[:len(whole)-1], "index-1", base); err == nil {
-			t.Error("a part of a CATALOG is read")
+			t.Error("a truncated CATALOG is accepted")
 		}
 	}
 }

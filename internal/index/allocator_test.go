@@ -11,7 +11,7 @@ import (
 	"svc/segment"
 )
 
-// The ids of live documents are those that a walk over all rows finds.
+// TestIDsOfLiveDocuments compares the ids of live documents with those of a walk over all rows.
 func TestIDsOfLiveDocuments(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 40 {
@@ -40,8 +40,8 @@ func TestIDsOfLiveDocuments(t *testing.T) {
 	}
 }
 
-// TestIDsAreGivenOutOnce takes and frees ids over several batches, some of which are not committed, and compares them with those of a
-// walk from 0. Sets of more than 65,536 ids are made of several containers, full ones among them.
+// TestIDsAreGivenOutOnce takes and frees ids over several batches, some of which are not committed, and compares them with a walk from 0.
+// Sets of more than 65,536 ids have several containers, including full ones.
 func TestIDsAreGivenOutOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, first := range []int{0, 1, 100, 65535, 65536, 65537, 131072, 200_000} {
@@ -59,7 +59,7 @@ func TestIDsAreGivenOutOnce(t *testing.T) {
 					at++
 				}
 				if int(id) != at {
-					t.Fatalf("%d at first: %d is given out, want %d", first, id, at)
+					t.Fatalf("%d at first: got id %d, want %d", first, id, at)
 				}
 				ids = append(ids, at)
 				at++
@@ -81,7 +81,7 @@ func TestIDsAreGivenOutOnce(t *testing.T) {
 				a.used.RunOptimize()
 			}
 			take(rng.IntN(5))
-			a.begin() // of a batch that failed
+			a.begin() // a batch that fails
 			given := take(rng.IntN(1 + rng.IntN(10_000)))
 			var freed []int
 			for range rng.IntN(20) {
@@ -110,7 +110,7 @@ func TestNextAbsent(t *testing.T) {
 		{"all", full, 1<<32 - 1, 1 << 32},
 		{"the end", top, 1<<32 - 50, 1 << 32},
 		{"the end", top, 5, 5},
-		{"behind the end", top, 1 << 32, 1 << 32},
+		{"past the end", top, 1 << 32, 1 << 32},
 	} {
 		if got := nextAbsent(tt.set, tt.from); got != tt.want {
 			t.Errorf("%s from %d: %d, want %d", tt.name, tt.from, got, tt.want)
@@ -118,8 +118,8 @@ func TestNextAbsent(t *testing.T) {
 	}
 }
 
-// TestDocumentsBehindManyOthers adds documents to an index that has more of them than a container of a bitmap, and compacts it.
-func TestDocumentsBehindManyOthers(t *testing.T) {
+// TestManyDocuments adds documents to an index that has more of them than one container of a bitmap holds, and compacts it.
+func TestManyDocuments(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	ix := b.create("a")
@@ -138,7 +138,7 @@ func TestDocumentsBehindManyOthers(t *testing.T) {
 	for _, id := range []int{0, 1, first - 1, first, first + more - 1} {
 		i, row, ok := v.Find([]byte(fmt.Sprint(id)))
 		if !ok || v.Segments[i].DocID(row) != segment.DocID(id) {
-			t.Errorf("document %d: found is %v", id, ok)
+			t.Errorf("document %d: found = %v", id, ok)
 		}
 	}
 }

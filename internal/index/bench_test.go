@@ -27,7 +27,7 @@ func generated(n int) []byte {
 			if i > 0 {
 				out.WriteByte(' ')
 			}
-			// The square makes low words frequent, as language does.
+			// The square makes low words frequent, as in natural language.
 			x := r.Float64()
 			out.WriteString(vocabulary[int(x*x*x*float64(len(vocabulary)))])
 		}

@@ -28,7 +28,7 @@ func TestCatalogCreatesDeletesAndSwaps(t *testing.T) {
 		v := held(ix.View())
 		defer v.Release()
 		if ix.UID() != uid || v.UID != uid {
-			t.Errorf("index %s calls itself %s, its view %s", uid, ix.UID(), v.UID)
+			t.Errorf("index %s has the uid %s, its view %s", uid, ix.UID(), v.UID)
 		}
 	}
 	if got := b.c.UIDs(); !slices.Equal(got, []string{"a", "b", "c"}) {
@@ -60,8 +60,8 @@ func TestCatalogCreatesDeletesAndSwaps(t *testing.T) {
 	}
 }
 
-// A change whose batch runs again after a crash has no second effect, and the same answer.
-func TestChangesOfTheCatalogAreKnownAgain(t *testing.T) {
+// TestRepeatedCatalogChanges checks that a change whose batch runs again after a crash has no second effect, and the same result.
+func TestRepeatedCatalogChanges(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer func() { b.close() }()
 	if _, err := b.c.Create("a", "key", 5); err != nil {
@@ -73,7 +73,7 @@ func TestChangesOfTheCatalogAreKnownAgain(t *testing.T) {
 	}
 	_, err := b.c.Create("a", "key", 6)
 	wantCode(t, err, "index_already_exists")
-	// A batch that was given up leaves its number to the next one.
+	// The number of an abandoned batch goes to the next batch.
 	if _, err := b.c.Create("b", "", 5); err != nil {
 		t.Error(err)
 	}
@@ -123,8 +123,8 @@ func TestPrimaryKeyChangesWhileThereAreNoDocuments(t *testing.T) {
 	}
 }
 
-// What a crash or an operator left in the directories.
-func TestOpenRemovesItsStrangersAlone(t *testing.T) {
+// TestOpenRemovesOnlyItsLeftovers checks that opening removes files that a crash left, but not files that an operator put there.
+func TestOpenRemovesOnlyItsLeftovers(t *testing.T) {
 	fsys := vfs.NewMem()
 	b := newBed(t, fsys, Options{})
 	b.apply(b.create("a"), b.payload(`{"id":1}`))
@@ -189,7 +189,7 @@ func TestDamagedAndForeignFilesAreRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err = catalog.Missing("a"); catalog.Get("a") != nil || !catalog.Damaged("a") {
-					t.Fatal("it was opened")
+					t.Fatal("the catalog was opened")
 				}
 				if text := err.Error(); !strings.Contains(text, catalogDir+"/000000") {
 					t.Errorf("the error does not name the directory: %s", text)
@@ -198,10 +198,10 @@ func TestDamagedAndForeignFilesAreRefused(t *testing.T) {
 				defer catalog.Close()
 			}
 			if err == nil {
-				t.Fatal("it was opened")
+				t.Fatal("the catalog was opened")
 			}
 			if apierr.IsCorruption(err) != c.damage {
-				t.Errorf("error %v, damage wanted: %v", err, c.damage)
+				t.Errorf("error %v, want damage: %v", err, c.damage)
 			}
 			if after := list(t, fsys, catalogDir); !slices.Equal(before, after) {
 				t.Errorf("files %v before, %v after", before, after)
@@ -235,16 +235,16 @@ func FuzzManifest(f *testing.F) {
 		if m, err := decodeManifest("m", b); err == nil {
 			for _, e := range m.Segments {
 				if d, err := decodeRows("m", e.Deleted, 10); err == nil && !d.IsEmpty() && d.Maximum() >= 10 {
-					t.Error("a deleted row beyond the segment")
+					t.Error("a deleted row past the end of the segment is accepted")
 				}
 			}
 		}
 	})
 }
 
-// A change of the catalog fails in such a way that nobody knows what the disk has of it. What is written
-// to an index afterwards is that index's, also after a crash.
-func TestWritesAfterACatalogThatIsNotKnown(t *testing.T) {
+// TestWritesAfterAnUnknownCatalog fails a change of the catalog so that the state on disk is unknown. Later writes to an index must belong
+// to that index, also after a crash.
+func TestWritesAfterAnUnknownCatalog(t *testing.T) {
 	broken := errors.New("disk on fire")
 	unsure := 0
 	for n := int64(0); n < 12; n++ {
@@ -291,12 +291,13 @@ func TestWritesAfterACatalogThatIsNotKnown(t *testing.T) {
 		}
 	}
 	if unsure == 0 {
-		t.Error("the catalog was always known")
+		t.Error("the state of the catalog was never unknown")
 	}
 }
 
-// An index whose manifest is not known is found before the next batch, and only until it was written anew.
-func TestIndexesWhoseManifestIsNotKnown(t *testing.T) {
+// TestIndexesWithAnUnknownManifest checks that the next batch finds an index whose manifest on disk is unknown, until the
+// manifest is rewritten.
+func TestIndexesWithAnUnknownManifest(t *testing.T) {
 	broken := errors.New("disk on fire")
 	found := 0
 	for n := int64(0); n < 12; n++ {
@@ -310,15 +311,15 @@ func TestIndexesWhoseManifestIsNotKnown(t *testing.T) {
 		armed = func(vfs.Op) error { return nil }
 		unsettled := b.c.unsettled()
 		if want := b.c.Get("a").unsure.Load(); want != (len(unsettled) == 1) || want && (err == nil || unsettled[0] != b.c.Get("a")) {
-			t.Errorf("operation %d (%v): %d indexes are found, unsure %v", n, err, len(unsettled), want)
+			t.Errorf("operation %d (%v): %d unsettled indexes, unsure %v", n, err, len(unsettled), want)
 		}
 		found += len(unsettled)
 		if err := b.c.Settle(); err != nil || len(b.c.unsettled()) > 0 || b.c.doubts.Load() != 0 {
-			t.Errorf("operation %d: %v, %d indexes afterwards", n, err, len(b.c.unsettled()))
+			t.Errorf("operation %d: %v, %d unsettled indexes afterwards", n, err, len(b.c.unsettled()))
 		}
 		b.close()
 	}
 	if found == 0 {
-		t.Error("the manifest was always known")
+		t.Error("the state of the manifest was never unknown")
 	}
 }

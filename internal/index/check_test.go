@@ -11,7 +11,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Several goroutines that check a payload find what one finds: the same documents, where they are stored, and the same first error.
+// TestPayloadsAreCheckedAlike checks payloads with one goroutine and with several: both must find the same documents and offsets, and the
+// same first error.
 func TestPayloadsAreCheckedAlike(t *testing.T) {
 	defer func(n int) { checkBlock = n }(checkBlock)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 7))
@@ -69,7 +70,7 @@ func TestPayloadsAreCheckedAlike(t *testing.T) {
 	}
 }
 
-// The last threads yield to searches, even in a batch that does not.
+// TestTheLastThreadsYield checks that the last threads yield to searches, even in a batch that does not.
 func TestTheLastThreadsYield(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 5, YieldingThreads: 2})
 	defer b.close()
@@ -81,7 +82,8 @@ func TestTheLastThreadsYield(t *testing.T) {
 	}
 }
 
-// While somebody searches the last threads take no documents that others take, and the batch ends all the same.
+// TestTheLastThreadsStandAside checks that during searches the last threads leave documents to the others, and that the batch
+// ends all the same.
 func TestTheLastThreadsStandAside(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 3, YieldingThreads: 2})
 	defer b.close()

@@ -21,7 +21,7 @@ import (
 	"svc/segment"
 )
 
-// filesOf returns the names of the files of an index with a suffix.
+// filesOf returns the names of the files of an index that have a suffix.
 func (b *bed) filesOf(ix *Index, suffix string) (names []string) {
 	for _, name := range list(b.t, b.fs, ix.dir) {
 		if strings.HasSuffix(name, suffix) {
@@ -31,7 +31,7 @@ func (b *bed) filesOf(ix *Index, suffix string) (names []string) {
 	return names
 }
 
-// withColumns returns a bed with an index of two segments, each with columns of t beside it.
+// withColumns returns a bed with an index of two segments, each with a file of columns for t.
 func withColumns(t *testing.T) (*bed, *Index) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	ix := b.create("a")
@@ -54,7 +54,7 @@ func formatOf(t *testing.T, b *bed, ix *Index) byte {
 	return content[8]
 }
 
-// An svc that does not know columns beside segments refuses an index that has them, and no other.
+// TestOnlyManifestsThatNameColumnsHaveANewFormat checks that an older svc refuses an index with files of columns, and no other.
 func TestOnlyManifestsThatNameColumnsHaveANewFormat(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -74,7 +74,7 @@ func TestOnlyManifestsThatNameColumnsHaveANewFormat(t *testing.T) {
 	older := manifestSeal
 	older.version = tombstonesVersion
 	if _, err := older.unwrap(manifestName, content); err == nil || !strings.Contains(err.Error(), "format version 3") {
-		t.Errorf("an older svc reads it: %v", err)
+		t.Errorf("an older svc: %v", err)
 	}
 	b.batch++
 	if _, _, err := ix.Compact(context.Background(), b.batch, nil); err != nil {
@@ -106,7 +106,7 @@ func TestColumnsOutliveAStartAndGoWithTheirSegment(t *testing.T) {
 	v := held(ix.View())
 	b.apply(ix, DeleteDocuments{[]string{"4", "5"}})
 	if got := b.filesOf(ix, colSuffix); len(got) != 2 {
-		t.Errorf("columns %v while somebody reads, want two files", got)
+		t.Errorf("columns %v while a view is held, want two files", got)
 	}
 	v.Release()
 	if got := b.filesOf(ix, colSuffix); len(got) != 1 {
@@ -119,8 +119,8 @@ func TestColumnsOutliveAStartAndGoWithTheirSegment(t *testing.T) {
 	}
 }
 
-// A view from before a change, and what is held of it, serves on beside the columns.
-func TestViewsBeforeNewColumnsServe(t *testing.T) {
+// TestOldViewsServeBesideNewColumns checks that a view and a copy from before the change stay as they were.
+func TestOldViewsServeBesideNewColumns(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	ix := b.create("a")
@@ -137,12 +137,12 @@ func TestViewsBeforeNewColumnsServe(t *testing.T) {
 	if old.files[0] != now.files[0] || old.files[0].results != now.files[0].results {
 		t.Error("the segment was written again")
 	}
-	// Values of deleted rows are in the column, as they would be if it had been there from the start.
+	// The column has the values of deleted rows, as if it had been there from the start.
 	if c := now.Segments[0].Column(columnOf(t, now, "t")); c == nil || c.Strings() != 2 {
 		t.Errorf("column %v, want one with two strings", c)
 	}
 	if m := old.manifest(99, nil); len(m.Segments[0].Columns) > 0 {
-		t.Errorf("the view from before is copied with columns %v", m.Segments[0].Columns)
+		t.Errorf("the copy of the old view has columns %v", m.Segments[0].Columns)
 	}
 }
 
@@ -155,7 +155,8 @@ func columnOf(t *testing.T, v *View, name string) segment.FieldID {
 	return id
 }
 
-// A merge that was planned before new settings does not leave out the columns that these have put beside its segments.
+// TestAMergePlannedBeforeNewColumnsIsGivenUp checks that a merge planned before new settings does not drop the columns that these settings
+// added beside its segments.
 func TestAMergePlannedBeforeNewColumnsIsGivenUp(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -166,7 +167,7 @@ func TestAMergePlannedBeforeNewColumnsIsGivenUp(t *testing.T) {
 	defer before.Release()
 	b.apply(ix, update(t, `{"filterableAttributes":["n"]}`))
 	if again, err := ix.mergeSegments(t.Context(), before, []int{0, 1}, unthrottled); err != nil || !again {
-		t.Errorf("to be tried again: %v, %v", again, err)
+		t.Errorf("retry = %v, %v", again, err)
 	}
 	columns := func(segments int) {
 		t.Helper()
@@ -191,9 +192,9 @@ func TestAMergePlannedBeforeNewColumnsIsGivenUp(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// Whatever becomes of a file of columns while the index is closed: it is made again by who opens the index, and the start does not wait for
-// that. What cannot be made again is not answered without.
-func TestDamagedColumnsAreMadeAgain(t *testing.T) {
+// TestDamagedColumnsAreRebuilt damages files of columns in several ways while the index is closed. Opening the index must rebuild them;
+// the start must not wait for that. If they cannot be rebuilt, the index must not answer.
+func TestDamagedColumnsAreRebuilt(t *testing.T) {
 	for name, damage := range map[string]func(fs vfs.FS, names []string) error{
 		"missing": func(fs vfs.FS, names []string) error { return fs.Remove(names[0]) },
 		"all missing": func(fs vfs.FS, names []string) error {
@@ -233,7 +234,7 @@ func TestDamagedColumnsAreMadeAgain(t *testing.T) {
 		}
 		n := 0
 		if err := saved.EachDocument(func(int, segment.Row) error { n++; return nil }); err != nil || n != documents || len(saved.Lost) > 0 {
-			t.Errorf("%s: %d documents are saved, want %d; lost %v, %v", name, n, documents, saved.Lost, err)
+			t.Errorf("%s: salvaged %d documents, want %d; lost %v, %v", name, n, documents, saved.Lost, err)
 		}
 		if err := saved.Close(); err != nil {
 			t.Error(err)
@@ -241,7 +242,7 @@ func TestDamagedColumnsAreMadeAgain(t *testing.T) {
 		b.open()
 		ix = b.c.Get("a")
 		if ix == nil || !ix.current.Load().evicted {
-			t.Fatalf("%s: the start does not leave the index closed", name)
+			t.Fatalf("%s: the start opened the index", name)
 		}
 		full := true
 		b.c.options.FS = vfs.Hook(b.fs, func(op vfs.Op) error {
@@ -256,7 +257,7 @@ func TestDamagedColumnsAreMadeAgain(t *testing.T) {
 		full = false
 		v = held(ix.View())
 		if got := dump(t, v); got != want {
-			t.Errorf("%s: what is made again differs:\n%s", name, firstDifference(got, want))
+			t.Errorf("%s: the rebuilt columns differ:\n%s", name, firstDifference(got, want))
 		}
 		v.Release()
 		if got := b.filesOf(ix, colSuffix); len(got) != len(names) {
@@ -264,16 +265,16 @@ func TestDamagedColumnsAreMadeAgain(t *testing.T) {
 		}
 		b.reopen()
 		if ix = b.c.Get("a"); ix == nil || ix.current.Load().evicted {
-			t.Fatalf("%s: the next start makes something again", name)
+			t.Fatalf("%s: the next start rebuilds columns", name)
 		}
 		b.checkFresh(ix)
 		b.close()
 	}
 }
 
-// Damage that shows while the index is open is told of the segment and ends what would copy it, until the columns are made again, beside
-// views that are in use.
-func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
+// TestColumnsDamagedWhileOpen checks that damage found in an open index is reported for its segment, and stops copies, until the columns
+// are rebuilt beside the views in use.
+func TestColumnsDamagedWhileOpen(t *testing.T) {
 	replacesOpen(t)
 	for _, section := range []string{"cols", "cold"} {
 		dir := t.TempDir()
@@ -298,9 +299,9 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 		old := held(ix.View())
 		var damage *apierr.Corruption
 		if err := old.CheckSums(t.Context()); !errors.As(err, &damage) || damage.File != name {
-			t.Errorf("%s: a copy is made of the damage: %v", section, err)
+			t.Errorf("%s: the damage is copied: %v", section, err)
 		} else if e := apierr.From(err); !strings.Contains(e.Message, "rebuilds it") {
-			t.Errorf("%s: the error does not say what becomes of it: %v", section, e)
+			t.Errorf("%s: the error does not say that the columns are rebuilt: %v", section, e)
 		}
 		b.batch++
 		if _, _, err := ix.Compact(t.Context(), b.batch, nil); !apierr.IsCorruption(err) {
@@ -311,7 +312,7 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 			told = append(told, <-b.c.suspects)
 		}
 		if len(told) == 0 {
-			t.Fatalf("%s: nobody is told", section)
+			t.Fatalf("%s: the damage is not reported", section)
 		}
 		full := true
 		b.c.options.FS = vfs.Hook(vfs.OS, func(op vfs.Op) error {
@@ -321,23 +322,23 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 			return nil
 		})
 		if b.c.rebuildColumns(t.Context(), told[0]) {
-			t.Errorf("%s: columns are made again on a full disk", section)
+			t.Errorf("%s: columns are rebuilt on a full disk", section)
 		}
 		if full = false; b.c.rebuildColumns(t.Context(), told[0]) {
-			t.Errorf("%s: they are made again at once after that failed", section)
+			t.Errorf("%s: the rebuild is retried without a pause", section)
 		}
 		old.files[0].damage.failed.Store(0)
 		for _, s := range told {
 			if !b.c.rebuildColumns(t.Context(), s) {
-				t.Errorf("%s: columns are not made again", section)
+				t.Errorf("%s: columns are not rebuilt", section)
 			}
 		}
 		now := held(ix.View())
 		if got := dump(t, now); got != want {
-			t.Errorf("%s: what is made again differs:\n%s", section, firstDifference(got, want))
+			t.Errorf("%s: the rebuilt columns differ:\n%s", section, firstDifference(got, want))
 		}
 		if err := now.CheckSums(t.Context()); err != nil || b.c.Damaged("a") {
-			t.Errorf("%s: after that, damage is found: %v", section, err)
+			t.Errorf("%s: the rebuilt columns are damaged: %v", section, err)
 		}
 		now.Release()
 		old.Release()
@@ -349,7 +350,8 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 	}
 }
 
-// Columns that are gone are made again also where others beside the same segment are damaged, which shows only when these are read.
+// TestDamagedColumnsBesideMissingOnes checks that missing columns are rebuilt although others beside the same segment have damage that
+// shows only when they are read.
 func TestDamagedColumnsBesideMissingOnes(t *testing.T) {
 	replacesOpen(t)
 	t.Chdir(t.TempDir())
@@ -374,27 +376,27 @@ func TestDamagedColumnsBesideMissingOnes(t *testing.T) {
 	b.open()
 	ix = b.c.Get("a")
 	if v, err := ix.View(); err != nil {
-		t.Fatalf("the index is not opened: %v", err)
+		t.Fatalf("the index cannot be opened: %v", err)
 	} else {
 		v.Release()
 	}
 	b.c.inspect(t.Context(), 0)
 	for n := len(b.c.suspects); n > 0; n-- {
 		if !b.c.rebuildColumns(t.Context(), <-b.c.suspects) {
-			t.Error("columns are not made again")
+			t.Error("columns are not rebuilt")
 		}
 	}
 	v = held(ix.View())
 	if got := dump(t, v); got != want {
-		t.Errorf("what is made again differs:\n%s", firstDifference(got, want))
+		t.Errorf("the rebuilt columns differ:\n%s", firstDifference(got, want))
 	}
 	v.Release()
 	b.checkFresh(ix)
 	b.close()
 }
 
-// What else is known to be damaged stays known when columns are made again.
-func TestOtherDamageOutlastsThatOfColumns(t *testing.T) {
+// TestOtherDamageStaysKnown checks that other known damage stays known when columns are rebuilt.
+func TestOtherDamageStaysKnown(t *testing.T) {
 	replacesOpen(t)
 	t.Chdir(t.TempDir())
 	b := newBed(t, vfs.OS, Options{})
@@ -416,14 +418,15 @@ func TestOtherDamageOutlastsThatOfColumns(t *testing.T) {
 		t.Fatalf("damaged segments %v", damaged)
 	}
 	if !b.c.rebuildColumns(t.Context(), <-b.c.suspects) {
-		t.Error("columns are not made again")
+		t.Error("columns are not rebuilt")
 	}
 	if _, damaged := b.c.Damages(); damaged["a"] != 1 {
-		t.Errorf("with the columns made again, damaged segments %v", damaged)
+		t.Errorf("after the rebuild, damaged segments %v", damaged)
 	}
 }
 
-// Columns that are gone, of documents that are damaged, cannot be made again: the index is set aside for the documents.
+// TestColumnsOfDamagedDocuments checks that an index is quarantined if its columns are missing and its documents are damaged, because the
+// columns cannot be rebuilt.
 func TestColumnsOfDamagedDocuments(t *testing.T) {
 	t.Chdir(t.TempDir())
 	b := newBed(t, vfs.OS, Options{})
@@ -443,12 +446,12 @@ func TestColumnsOfDamagedDocuments(t *testing.T) {
 	b.open()
 	defer b.close()
 	if left := b.c.startupScan(t.Context()); len(left) > 0 || !b.c.Damaged("a") {
-		t.Errorf("%d indexes are left, set aside: %v", len(left), b.c.Damaged("a"))
+		t.Errorf("%d indexes to scan, quarantined: %v", len(left), b.c.Damaged("a"))
 	}
 }
 
-// Columns that are cut while they are in use are made again, too, and the index is not set aside for them.
-func TestColumnsThatAreCutWhileOpen(t *testing.T) {
+// TestColumnsTruncatedWhileOpen checks that columns truncated while they are in use are rebuilt, and that the index is not quarantined.
+func TestColumnsTruncatedWhileOpen(t *testing.T) {
 	replacesOpen(t)
 	t.Chdir(t.TempDir())
 	b := newBed(t, vfs.OS, Options{})
@@ -472,28 +475,28 @@ func TestColumnsThatAreCutWhileOpen(t *testing.T) {
 		b.c.inspect(t.Context(), 0)
 		for n := len(b.c.suspects); n > 0; n-- {
 			if !b.c.rebuildColumns(t.Context(), <-b.c.suspects) {
-				t.Errorf("%d bytes: columns are not made again", bytes)
+				t.Errorf("%d bytes: columns are not rebuilt", bytes)
 			}
 		}
 		v := held(ix.View())
 		if got := dump(t, v); got != want {
-			t.Errorf("%d bytes: what is made again differs:\n%s", bytes, firstDifference(got, want))
+			t.Errorf("%d bytes: the rebuilt columns differ:\n%s", bytes, firstDifference(got, want))
 		}
 		v.Release()
 	}
 	if aside, segments := b.c.Damages(); len(aside)+len(segments) > 0 {
-		t.Errorf("set aside %v, damaged segments %v", aside, segments)
+		t.Errorf("quarantined %v, damaged segments %v", aside, segments)
 	}
 }
 
-// replacesOpen leaves out a test of columns that are replaced while they are mapped, where that cannot be.
+// replacesOpen skips a test of replacing mapped columns where a mapped file cannot be replaced.
 func replacesOpen(t *testing.T) {
 	if !vfs.ReplacesOpen {
-		t.Skip("a file that is mapped keeps its name")
+		t.Skip("this system cannot replace a mapped file")
 	}
 }
 
-// flipSection turns a bit of a section of a file over in place; part of the section comes before it.
+// flipSection flips a bit of a section of a file in place, at the given fraction of the section.
 func flipSection(t *testing.T, name, section string, part float64) {
 	t.Helper()
 	content, err := vfs.ReadFile(vfs.OS, name)
@@ -520,7 +523,7 @@ func flipSection(t *testing.T, name, section string, part float64) {
 	}
 }
 
-// A copy of the indexes has the columns; one from before the change, finished after it, has none of them.
+// TestCopiesHaveColumns checks that a copy of the indexes has the columns, and that a copy begun before the change has none of them.
 func TestCopiesHaveColumns(t *testing.T) {
 	b, ix := withColumns(t)
 	defer func() { b.close() }()
@@ -541,7 +544,7 @@ func TestCopiesHaveColumns(t *testing.T) {
 	}{{before, 2}, {now, 4}} {
 		copied := b.copied(c.frozen)
 		if columns := len(copied.filesOf(copied.c.Get("a"), colSuffix)); columns != c.files {
-			t.Errorf("%d files of columns are copied, want %d", columns, c.files)
+			t.Errorf("copied %d files of columns, want %d", columns, c.files)
 		}
 		v := held(copied.c.Get("a").View())
 		if got, want := dump(t, v), dump(t, held(c.frozen.View(0))); got != want {
@@ -552,7 +555,7 @@ func TestCopiesHaveColumns(t *testing.T) {
 	}
 }
 
-// Each change adds a file, up to a bound; then the segments are written again.
+// TestFilesOfColumnsAreBounded checks that each change adds a file up to a bound, after which the segments are rewritten.
 func TestFilesOfColumnsAreBounded(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -573,7 +576,7 @@ func TestFilesOfColumnsAreBounded(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// Columns that do not fit the memory together are read one after the other, and are in one file.
+// TestColumnsInLittleMemory checks that columns too large for the memory together are read one after the other, into one file.
 func TestColumnsInLittleMemory(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingMemory: 1})
 	defer b.close()
@@ -594,7 +597,7 @@ func TestColumnsInLittleMemory(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// A change that ends before its commit leaves nothing, in memory and on disk.
+// TestAChangeOfColumnsCanBeCanceled checks that a change that is canceled before its commit leaves nothing in memory or on disk.
 func TestAChangeOfColumnsCanBeCanceled(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
 	defer b.close()
@@ -629,14 +632,14 @@ func TestAChangeOfColumnsCanBeCanceled(t *testing.T) {
 	v := held(ix.View())
 	defer v.Release()
 	if len(v.Segments[0].ColumnFields()) > 0 {
-		t.Error("a change that was canceled is there")
+		t.Error("a canceled change has an effect")
 	}
 	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
 	b.checkFresh(ix)
 }
 
-// Attributes come and go in random order, with documents added, changed, deleted and merged between: the index is one that had
-// them from the start.
+// TestAttributesInAnyOrder adds and removes attributes in random order, between changes of documents and merges. The index must equal one
+// that had the attributes from the start.
 func TestAttributesInAnyOrder(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -689,14 +692,15 @@ func TestAttributesInAnyOrder(t *testing.T) {
 			}
 			b.checkFresh(ix)
 			if beside == 0 || rows == 0 {
-				t.Errorf("%d files of columns were seen, %d rows", beside, rows)
+				t.Errorf("the test saw %d files of columns, %d rows; want some", beside, rows)
 			}
 		})
 	}
 }
 
-// Columns are damaged and made again while documents are written, segments merged and views held: what each of them says is right.
-func TestColumnsAreMadeAgainBesideWritesAndReaders(t *testing.T) {
+// TestColumnsAreRebuiltBesideWritesAndReaders damages columns while documents are written, segments merged and views held. Every view must
+// return the right values.
+func TestColumnsAreRebuiltBesideWritesAndReaders(t *testing.T) {
 	replacesOpen(t)
 	t.Chdir(t.TempDir())
 	b := newBed(t, vfs.OS, Options{})
@@ -786,18 +790,19 @@ func TestColumnsAreMadeAgainBesideWritesAndReaders(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("damage stays")
+			t.Fatal("the damage is not repaired")
 		}
 	}
 	if flipped < 4 {
-		t.Errorf("%d files were damaged", flipped)
+		t.Errorf("only %d files were damaged", flipped)
 	}
 	end()
 	b.checkFresh(ix)
 }
 
-// A power cut, or a disk that fails, at any step of making columns again leaves an index that says the same when it is open again.
-func TestColumnsAreMadeAgainAfterAPowerCut(t *testing.T) {
+// TestColumnsAreRebuiltAfterAPowerCut fails the power or the disk at each step of a rebuild. The reopened index must return
+// the same values.
+func TestColumnsAreRebuiltAfterAPowerCut(t *testing.T) {
 	b, ix := withColumns(t)
 	b.apply(ix, update(t, `{"filterableAttributes":["n","t"],"sortableAttributes":["id"]}`))
 	b.apply(ix, DeleteDocuments{[]string{"2"}})
@@ -822,12 +827,12 @@ func TestColumnsAreMadeAgainAfterAPowerCut(t *testing.T) {
 		defer a.close()
 		ix := a.c.Get("a")
 		if ix == nil {
-			t.Fatalf("%s: the index is set aside", when)
+			t.Fatalf("%s: the index is quarantined", when)
 		}
 		v := held(ix.View())
 		defer v.Release()
 		if got := dump(t, v); got != want {
-			t.Errorf("%s: what is made again differs:\n%s", when, firstDifference(got, want))
+			t.Errorf("%s: the rebuilt columns differ:\n%s", when, firstDifference(got, want))
 		}
 		if got := a.filesOf(ix, colSuffix); !slices.Equal(got, names) {
 			t.Errorf("%s: columns %v, want %v", when, got, names)
@@ -869,6 +874,6 @@ func TestColumnsAreMadeAgainAfterAPowerCut(t *testing.T) {
 		check(fs, fmt.Sprintf("step %d failed", step))
 	}
 	if steps < 3*5 {
-		t.Errorf("%d steps", steps)
+		t.Errorf("only %d steps", steps)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// A document deleted or replaced while a merge of its segment runs is not brought back by the merge.
+// TestRowsDeletedDuringAMergeStayDeleted checks that a merge does not bring back a document that was deleted or replaced while it ran.
 func TestRowsDeletedDuringAMergeStayDeleted(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -33,7 +33,7 @@ func TestRowsDeletedDuringAMergeStayDeleted(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// A batch finds what it deletes when its segment is merged away while the batch runs.
+// TestRowsThatMoveDuringABatchAreDeleted checks that a batch deletes its documents although a merge moves them while it runs.
 func TestRowsThatMoveDuringABatchAreDeleted(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -56,7 +56,7 @@ func TestRowsThatMoveDuringABatchAreDeleted(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// A merge whose inputs were cleared away leaves nothing.
+// TestAMergeOfClearedSegmentsIsDropped checks that a merge leaves no file if its inputs were cleared while it ran.
 func TestAMergeOfClearedSegmentsIsDropped(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -80,7 +80,7 @@ func TestAMergeOfClearedSegmentsIsDropped(t *testing.T) {
 	}
 }
 
-// What must have all segments for itself stops a merge, and does not wait for its end.
+// TestMergesStopForSettingsCompactAndDeletion checks that operations that need all segments stop a merge, and do not wait for its end.
 func TestMergesStopForSettingsCompactAndDeletion(t *testing.T) {
 	for name, do := range map[string]func(b *bed, ix *Index) error{
 		"settings": func(b *bed, ix *Index) error {

@@ -9,7 +9,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// A merge that failed is not tried again at each commit, but it is after a pause.
+// TestFailedMergesPause checks that a failed merge is retried after a pause, not at each commit.
 func TestFailedMergesPause(t *testing.T) {
 	fail := false
 	b := newBed(t, vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
@@ -33,18 +33,18 @@ func TestFailedMergesPause(t *testing.T) {
 	}
 	fail = false
 	if k.step(l, ix) {
-		t.Error("a merge that failed is tried again at once")
+		t.Error("a failed merge is retried without a pause")
 	}
 	ix.failures[0].until = ix.failures[0].until.Add(-minMergePause)
 	if !k.step(l, ix) {
-		t.Error("a merge that failed is not tried again after its pause")
+		t.Error("a failed merge is not retried after its pause")
 	}
 	if ix.failures[0] != (failure{}) {
 		t.Error("a merge that succeeds leaves a pause")
 	}
 }
 
-// A commit wakes the compactor for its index alone.
+// TestACommitWakesTheCompactorForItsIndex checks that a commit wakes the compactor for its own index only.
 func TestACommitWakesTheCompactorForItsIndex(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -55,23 +55,23 @@ func TestACommitWakesTheCompactorForItsIndex(t *testing.T) {
 	}
 	for _, l := range b.c.compactor.lanes {
 		if ix := l.next(); ix != a {
-			t.Errorf("the lane looks at %v", ix)
+			t.Errorf("the lane checks %v", ix)
 		}
 		if ix := l.next(); ix != nil {
-			t.Errorf("the lane looks at %s, too", ix.UID())
+			t.Errorf("the lane also checks %s", ix.UID())
 		}
 	}
 }
 
-// Beside searches, long merges have half of a processor while an index has few segments, and a quarter if its batches yield. Small ones
-// and those of many segments do not rest.
+// TestWhichMergesRestForSearches checks how merges share the processor with searches. Large merges get half of one processor while the
+// index has few segments, and a quarter if its batches yield. Small merges and merges of many segments do not rest.
 func TestWhichMergesRestForSearches(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	ix := b.create("a")
 	b.apply(ix, b.payload(`{"id":1}`))
 	size := ix.Outline().size
-	const steps = 100 // of a slice each
+	const steps = 100 // of one time slice each
 	rests := func(l *lane) (slept time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			throttle := b.c.compactor.throttle(l, ix)
@@ -93,9 +93,9 @@ func TestWhichMergesRestForSearches(t *testing.T) {
 		yields   bool
 		segments int
 		lane     int
-		want     time.Duration // of rests for each step
+		want     time.Duration // rest per step
 	}{
-		{"nobody searches", false, true, 1, 2, 0},
+		{"no searches", false, true, 1, 2, 0},
 		{"a small merge", true, false, 1, 0, 0},
 		{"a medium merge", true, false, 12, 1, time.Millisecond},
 		{"a large merge", true, false, manySegments, 2, time.Millisecond},

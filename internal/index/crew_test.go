@@ -12,7 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestCrew runs tasks while somebody searches, on the steady threads only, and then on all threads: these tasks wait for each other.
+// TestCrew runs tasks during a search, which only the steady threads take, and then tasks that wait for each other, which
+// need all threads.
 func TestCrew(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 5, YieldingThreads: 3})
 	defer b.close()

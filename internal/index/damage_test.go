@@ -14,7 +14,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// damage makes three indexes and breaks the second one. It returns the broken file and what was in it.
+// damage creates three indexes and damages the second. It returns the damaged file and its former content.
 func damage(t *testing.T, fsys vfs.FS, o Options) (b *bed, file string, content []byte) {
 	t.Helper()
 	b = newBed(t, fsys, o)
@@ -34,7 +34,7 @@ func damage(t *testing.T, fsys vfs.FS, o Options) (b *bed, file string, content 
 	return b, file, content
 }
 
-func TestDamagedIndexIsSetAside(t *testing.T) {
+func TestDamagedIndexIsQuarantined(t *testing.T) {
 	var logged bytes.Buffer
 	fsys := vfs.NewMem()
 	b, file, content := damage(t, fsys, Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
@@ -72,25 +72,25 @@ func TestDamagedIndexIsSetAside(t *testing.T) {
 	if _, err := c.Freeze(); code(err) != "invalid_store_file" {
 		t.Errorf("copied without it: %v", err)
 	}
-	// The others go on, and their changes keep the damaged one's place.
+	// The other indexes stay usable, and their changes keep the entry of the damaged one.
 	b.batch += 10
 	b.apply(c.Get("a"), b.payload(`{"id":3}`))
 	b.create("d")
 	b.reopen()
 	if !b.c.Damaged("b") || b.c.Get("d") == nil {
-		t.Fatal("the next start knows other indexes")
+		t.Fatal("the next start finds other indexes")
 	}
 
-	// Mended, it is there again, with what it had.
+	// After a repair, the index is back with its documents.
 	b.close()
 	if err := vfs.WriteFile(fsys, file, content); err != nil {
 		t.Fatal(err)
 	}
 	b.open()
 	if ix := b.c.Get("b"); ix == nil || b.c.Damaged("b") {
-		t.Error("mended, it is not there")
+		t.Error("the repaired index is missing")
 	} else if v := held(ix.View()); v.Documents() != 2 {
-		t.Errorf("mended, it has %d documents", v.Documents())
+		t.Errorf("the repaired index has %d documents", v.Documents())
 	} else {
 		v.Release()
 	}
@@ -104,7 +104,7 @@ func TestDamagedIndexIsDeleted(t *testing.T) {
 	if n, err := b.c.Delete("b", b.batch); err != nil || n != 0 {
 		t.Errorf("%d, %v", n, err)
 	}
-	if n, err := b.c.Delete("b", b.batch); err != nil || n != 0 { // once more, after a crash
+	if n, err := b.c.Delete("b", b.batch); err != nil || n != 0 { // repeated after a crash
 		t.Errorf("again: %d, %v", n, err)
 	}
 	if names := list(t, fsys, catalogDir); slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "000001") }) {
@@ -119,7 +119,8 @@ func TestDamagedIndexIsDeleted(t *testing.T) {
 	b.close()
 }
 
-// What every index lacks is no damage of the first that meets it.
+// TestNoFilesLeftIsNoDamage checks that running out of file descriptors, which affects every index, does not count as damage of the first
+// index that meets it.
 func TestNoFilesLeftIsNoDamage(t *testing.T) {
 	fsys := vfs.NewMem()
 	b := newBed(t, fsys, Options{})
@@ -137,8 +138,9 @@ func TestNoFilesLeftIsNoDamage(t *testing.T) {
 	}
 }
 
-// A batch that could not open its index for want of something is tried again: the code of the error says so to the queue.
-func TestScarcitiesAreTheMachinesFault(t *testing.T) {
+// TestScarcitiesAreRetried checks the error codes of a batch that cannot open its index because a resource is scarce: the codes tell the
+// queue to retry.
+func TestScarcitiesAreRetried(t *testing.T) {
 	for _, errno := range slices.Concat(noFiles, noMemory) {
 		if e := apierr.From(errno); e.Code != "too_many_open_files" {
 			t.Errorf("%v is %s", errno, e.Code)

@@ -15,7 +15,7 @@ import (
 	"svc/segment"
 )
 
-// segmentsOf returns the names and contents of the segments of an index, in the order of its manifest.
+// segmentsOf returns the names and contents of the segments of an index, in the order of the manifest.
 func segmentsOf(t *testing.T, b *bed, ix *Index) (names []string, files [][]byte) {
 	t.Helper()
 	v := held(ix.View())
@@ -30,8 +30,8 @@ func segmentsOf(t *testing.T, b *bed, ix *Index) (names []string, files [][]byte
 	return names, files
 }
 
-// TestSegmentsDoNotDependOnTheScheduler imports the same documents with one processor and with several: every byte of every segment is
-// the same.
+// TestSegmentsDoNotDependOnTheScheduler imports the same documents with one processor and with several: every byte of every segment
+// must be the same.
 func TestSegmentsDoNotDependOnTheScheduler(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -59,7 +59,7 @@ func TestSegmentsDoNotDependOnTheScheduler(t *testing.T) {
 		names, files := segmentsOf(t, b, ix)
 		b.close()
 		if len(files) < 7 {
-			t.Fatalf("%d segments: no worker has written several", len(files))
+			t.Fatalf("%d segments: want several from one worker", len(files))
 		}
 		if want == nil {
 			wantNames, want = names, files
@@ -75,8 +75,8 @@ func TestSegmentsDoNotDependOnTheScheduler(t *testing.T) {
 	}
 }
 
-// TestAHandDoesNotGrowWithTheBatch deals to a worker that stays a few chunks behind another one: what it has taken does not stay with it.
-// Runs begin long and get shorter, and both workers get as many documents.
+// TestAHandDoesNotGrowWithTheBatch deals documents to a worker that stays a few chunks behind another: its list must not keep what it has
+// already taken. Runs start long and get shorter, and both workers get equally many documents.
 func TestAHandDoesNotGrowWithTheBatch(t *testing.T) {
 	const documents, chunk, behind = 1 << 18, 8, 16
 	var states chunked[docState]
@@ -94,10 +94,10 @@ func TestAHandDoesNotGrowWithTheBatch(t *testing.T) {
 			}
 		}
 		if round > 2*documents/chunk {
-			t.Fatalf("%d and %d documents are taken of %d", len(taken[0]), len(taken[1]), documents)
+			t.Fatalf("workers took %d and %d documents of %d", len(taken[0]), len(taken[1]), documents)
 		}
 		if n := cap(d.mu.hands[1].items); n > 4*maxRunDocuments {
-			t.Fatalf("round %d: the hand of a worker that is %d chunks behind has room for %d documents", round, behind, n)
+			t.Fatalf("round %d: the list of a worker %d chunks behind has capacity for %d documents", round, behind, n)
 		}
 	}
 	var want [2][]segment.DocID
@@ -113,7 +113,7 @@ func TestAHandDoesNotGrowWithTheBatch(t *testing.T) {
 		}
 	}
 	if longest != maxRunDocuments || len(want[0]) > len(want[1])+chunk {
-		t.Fatalf("the longest run has %d documents, and workers have %d and %d", longest, len(want[0]), len(want[1]))
+		t.Fatalf("the longest run has %d documents, workers got %d and %d", longest, len(want[0]), len(want[1]))
 	}
 	for i, items := range taken {
 		for k, it := range items {

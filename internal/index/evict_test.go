@@ -20,7 +20,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// manyIndexes makes n indexes, each with two documents in two segments, of which one has a deleted row, and opens them anew.
+// manyIndexes creates n indexes and reopens them. Each has two documents in two segments, one of which has a deleted row.
 func manyIndexes(t *testing.T, fsys vfs.FS, n int, o Options) *bed {
 	t.Helper()
 	b := newBed(t, fsys, o)
@@ -43,8 +43,9 @@ func loadedUIDs(c *Catalog) []string {
 	return uids
 }
 
-// Of many indexes none is open until somebody needs its segments, and what lists of indexes and statistics show needs none.
-func TestManyIndexesAreOpenedWhenTheyAreNeeded(t *testing.T) {
+// TestManyIndexesAreOpenedOnDemand checks that an index is opened only when its segments are needed. Lists of indexes and statistics do
+// not need them.
+func TestManyIndexesAreOpenedOnDemand(t *testing.T) {
 	b := manyIndexes(t, vfs.NewMem(), 5, Options{keptLoaded: 3})
 	defer func() { b.close() }()
 	before := mapped.Count()
@@ -64,7 +65,7 @@ func TestManyIndexesAreOpenedWhenTheyAreNeeded(t *testing.T) {
 		}
 	}
 	if _, used := b.c.DiskBytes(); used == 0 {
-		t.Error("no bytes are used")
+		t.Error("the used size is 0")
 	}
 	b.c.Batches()
 	b.c.Damages()
@@ -83,7 +84,7 @@ func TestManyIndexesAreOpenedWhenTheyAreNeeded(t *testing.T) {
 		b.checkCounts(ix, v)
 		v.Release()
 		if c, _ := ix.Counts(); !reflect.DeepEqual(c, got[uid]) || !maps.Equal(c.FieldDistribution, want) || c.DeletedRows != 2 || c.Segments != 2 {
-			t.Errorf("statistics %+v, while it was closed %+v", c, got[uid])
+			t.Errorf("statistics %+v, but %+v while the index was closed", c, got[uid])
 		}
 		if l := loadedUIDs(b.c); len(l) != i+1 {
 			t.Errorf("%v are open", l)
@@ -91,7 +92,8 @@ func TestManyIndexesAreOpenedWhenTheyAreNeeded(t *testing.T) {
 	}
 }
 
-// The directory of a closed index is read once for its size. What the size says is true after changes, too.
+// TestSizesOfClosedIndexes checks that the directory of a closed index is read once for its size, and that the size is right
+// after changes.
 func TestSizesOfClosedIndexes(t *testing.T) {
 	fsys := vfs.NewMem()
 	var looks atomic.Int64
@@ -119,7 +121,7 @@ func TestSizesOfClosedIndexes(t *testing.T) {
 		}
 		looks.Store(0)
 		if total, _ := b.c.DiskBytes(); total != want || looks.Load() > most {
-			t.Errorf("%d bytes by %d looks, want %d by %d", total, looks.Load(), want, most)
+			t.Errorf("%d bytes after reading %d directories, want %d after %d", total, looks.Load(), want, most)
 		}
 	}
 	evictAll := func() {
@@ -142,8 +144,8 @@ func TestSizesOfClosedIndexes(t *testing.T) {
 	size(2)
 }
 
-// A file whose removal is put off counts until it is gone, also of an index that is closed meanwhile.
-func TestSizeOfAClosedIndexWhoseFilesAreHeld(t *testing.T) {
+// TestSizeIncludesDelayedRemovals checks that a file counts until its delayed removal is done, even if the index is closed in between.
+func TestSizeIncludesDelayedRemovals(t *testing.T) {
 	h := &putsOff{FS: vfs.NewMem()}
 	b := manyIndexes(t, h, 1, Options{keptLoaded: 1})
 	defer func() { b.close() }()
@@ -152,7 +154,7 @@ func TestSizeOfAClosedIndexWhoseFilesAreHeld(t *testing.T) {
 	h.hold = true
 	b.apply(ix, DeleteDocuments{[]string{"2", "4"}})
 	if !ix.evict() || len(h.held) == 0 {
-		t.Fatalf("%d removals are put off", len(h.held))
+		t.Fatalf("%d removals are delayed", len(h.held))
 	}
 	held := ix.fileBytes()
 	if want := fileBytes(h, dir); held != want {
@@ -172,7 +174,7 @@ func TestSizeOfAClosedIndexWhoseFilesAreHeld(t *testing.T) {
 	}
 }
 
-// putsOff is a file system that puts removals off while hold is set.
+// putsOff is a file system that delays removals while hold is set.
 type putsOff struct {
 	vfs.FS
 	hold bool
@@ -187,7 +189,7 @@ func (p *putsOff) Remove(name string) error {
 	return p.FS.Remove(name)
 }
 
-// What an earlier program wrote does not tell how much there is: then segments are opened for it, once.
+// TestManifestsWithoutCounts reads manifests of an earlier svc, which have no counts: the segments are opened once to count.
 func TestManifestsWithoutCounts(t *testing.T) {
 	fsys := vfs.NewMem()
 	b := manyIndexes(t, fsys, 2, Options{keptLoaded: 1})
@@ -236,7 +238,7 @@ func TestChangesOfEvictedIndexes(t *testing.T) {
 		t.Fatalf("%d, %v", n, err)
 	}
 	if l := loadedUIDs(b.c); len(l) > 0 {
-		t.Errorf("%v were opened", l)
+		t.Errorf("%v are open", l)
 	}
 	if names := list(t, fsys, catalogDir); slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "000003") }) {
 		t.Errorf("files of the deleted index are left: %v", names)
@@ -249,7 +251,7 @@ func TestChangesOfEvictedIndexes(t *testing.T) {
 		for _, uid := range b.c.UIDs() {
 			ix := b.c.Get(uid)
 			if ix.UID() != uid {
-				t.Errorf("%s calls itself %s", uid, ix.UID())
+				t.Errorf("%s has the uid %s", uid, ix.UID())
 			}
 			wantDocuments(t, ix, docs)
 			ix.evict()
@@ -258,7 +260,7 @@ func TestChangesOfEvictedIndexes(t *testing.T) {
 			}
 			ix.evict()
 			if results, err := ix.Apply(t.Context(), 1, nil, nil); !errors.Is(err, ErrApplied) || results != nil || !ix.current.Load().evicted {
-				t.Errorf("a batch of before: %v, %v", results, err)
+				t.Errorf("an earlier batch: %v, %v", results, err)
 			}
 			b.apply(ix, b.payload(`{"id":5}`), DeleteDocuments{[]string{"5"}})
 			ix.evict()
@@ -279,23 +281,23 @@ func TestChangesOfEvictedIndexes(t *testing.T) {
 	}
 }
 
-// TestWhoIsEvicted has five indexes that were used one after the other.
-func TestWhoIsEvicted(t *testing.T) {
+// TestEvictionOrder checks which of five indexes are evicted; they were used one after the other.
+func TestEvictionOrder(t *testing.T) {
 	const long = int64(idleTime + time.Second)
 	for _, tt := range []struct {
 		what       string
 		kept, most int
-		idle       [5]int64 // of i0 to i4, in nanoseconds
+		idle       [5]int64 // idle times of i0 to i4, in nanoseconds
 		short      bool
 		open       string
 	}{
-		{"few are kept for ever", 5, 100, [5]int64{9 * long, 8 * long, 7 * long, 6 * long, 5 * long}, false, "01234"},
-		{"those beyond go when they are idle", 2, 100, [5]int64{9 * long, 8 * long, 7 * long, 6 * long, 5 * long}, false, "34"},
-		{"and stay while they are used", 2, 100, [5]int64{9 * long, 8 * long, 5, 4, 3}, false, "234"},
-		{"too many go though they are used", 2, 4, [5]int64{5, 4, 3, 2, 1}, false, "234"},
-		{"when memory is short, an eighth", 5, 100, [5]int64{9 * long, long, 2 * int64(shortTime), 2, 1}, true, "1234"},
-		{"of those whom nobody uses now", 5, 100, [5]int64{6, 5, 4, 2, 1}, true, "01234"},
-		{"the idle ones first", 2, 100, [5]int64{9 * long, 8 * long, 7 * long, 2, 1}, true, "34"},
+		{"few indexes stay open", 5, 100, [5]int64{9 * long, 8 * long, 7 * long, 6 * long, 5 * long}, false, "01234"},
+		{"idle ones beyond the limit go", 2, 100, [5]int64{9 * long, 8 * long, 7 * long, 6 * long, 5 * long}, false, "34"},
+		{"used ones beyond the limit stay", 2, 100, [5]int64{9 * long, 8 * long, 5, 4, 3}, false, "234"},
+		{"used ones beyond the hard limit go", 2, 4, [5]int64{5, 4, 3, 2, 1}, false, "234"},
+		{"short memory evicts an eighth", 5, 100, [5]int64{9 * long, long, 2 * int64(shortTime), 2, 1}, true, "1234"},
+		{"short memory spares used ones", 5, 100, [5]int64{6, 5, 4, 2, 1}, true, "01234"},
+		{"short memory evicts idle ones first", 2, 100, [5]int64{9 * long, 8 * long, 7 * long, 2, 1}, true, "34"},
 	} {
 		b := manyIndexes(t, vfs.NewMem(), 5, Options{keptLoaded: 5})
 		b.c.loaded.kept, b.c.loaded.most = tt.kept, tt.most
@@ -313,8 +315,9 @@ func TestWhoIsEvicted(t *testing.T) {
 	}
 }
 
-// While memory stays short, look after look takes an eighth, those first that were used longest ago; the few that were used last stay.
-func TestShortMemoryTakesAShare(t *testing.T) {
+// TestShortMemoryEvictsAShare checks that each pass evicts an eighth while memory stays short, least recently used first, and that the few
+// most recently used stay.
+func TestShortMemoryEvictsAShare(t *testing.T) {
 	b := manyIndexes(t, vfs.NewMem(), 10, Options{keptLoaded: 16})
 	defer b.close()
 	now := b.c.loaded.clock() + int64(time.Hour)
@@ -331,15 +334,15 @@ func TestShortMemoryTakesAShare(t *testing.T) {
 	}
 }
 
-// A view that is held, a file that is read, a merge, a batch under way, and damage keep an index open.
-func TestWhatIsInUseIsNotEvicted(t *testing.T) {
+// TestIndexesInUseAreNotEvicted checks that a held view, an open file, a merge, a running batch or damage keeps an index open.
+func TestIndexesInUseAreNotEvicted(t *testing.T) {
 	b := manyIndexes(t, vfs.NewMem(), 1, Options{})
 	defer b.close()
 	ix := b.c.Get("i0")
 	evicted := func(want bool, what string) {
 		t.Helper()
 		if ix.evict() != want || ix.current.Load().evicted != want {
-			t.Errorf("%s: evicted is not %v", what, want)
+			t.Errorf("%s: evicted = %v", what, want)
 		}
 		held(ix.View()).Release()
 	}
@@ -357,9 +360,9 @@ func TestWhatIsInUseIsNotEvicted(t *testing.T) {
 	evicted(false, "a merge")
 	ix.merges.end(m)
 	ix.unsure.Store(true)
-	evicted(false, "a manifest that is not known")
+	evicted(false, "an unknown manifest")
 	ix.unsure.Store(false)
-	evicted(true, "nobody")
+	evicted(true, "not in use")
 	if v := held(ix.View()); v.Documents() != 2 {
 		t.Errorf("%d documents", v.Documents())
 	} else {
@@ -369,7 +372,8 @@ func TestWhatIsInUseIsNotEvicted(t *testing.T) {
 	evicted(false, "damage")
 }
 
-// Where the process gets no more mappings, idle indexes make way; where there is none, it is no damage.
+// TestIdleIndexesMakeWay checks that idle indexes are closed when the process gets no more mappings, and that the error is no damage when
+// all indexes are in use.
 func TestIdleIndexesMakeWay(t *testing.T) {
 	var c atomic.Pointer[Catalog]
 	most := 2
@@ -392,14 +396,15 @@ func TestIdleIndexesMakeWay(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if len(b.c.suspects) > 0 {
-		t.Error("it is taken for damaged")
+		t.Error("the index counts as damaged")
 	}
 	a.Release()
 	z.Release()
 	held(b.c.Get("i2").View()).Release()
 }
 
-// Open indexes hold no files. So where the process may open no more, they stay open, and serve, however often closed ones are asked for.
+// TestOpenIndexesServeWithoutFiles checks that open indexes, which hold no file descriptors, stay open while the process is out of them,
+// however often closed indexes are requested.
 func TestOpenIndexesServeWithoutFiles(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
 		var none atomic.Bool
@@ -423,7 +428,7 @@ func TestOpenIndexesServeWithoutFiles(t *testing.T) {
 			}
 		}
 		if got := loadedUIDs(b.c); !slices.Equal(got, open) {
-			t.Errorf("%v: of %v %v are open", errno, open, got)
+			t.Errorf("%v: open indexes %v, want %v", errno, got, open)
 		}
 		none.Store(false)
 		held(b.c.Get("i8").View()).Release()
@@ -431,7 +436,7 @@ func TestOpenIndexesServeWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestOpenedOnce has many ask for an index that is not open.
+// TestOpenedOnce checks that concurrent requests open a closed index once.
 func TestOpenedOnce(t *testing.T) {
 	var opened atomic.Int64
 	fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
@@ -463,7 +468,7 @@ func TestOpenedOnce(t *testing.T) {
 	}
 }
 
-// A copy opens what it copies, and closes it.
+// TestCopiesOfEvictedIndexes checks that a copy opens closed indexes and closes them again.
 func TestCopiesOfEvictedIndexes(t *testing.T) {
 	b := manyIndexes(t, vfs.NewMem(), 4, Options{keptLoaded: 1})
 	defer b.close()
@@ -492,11 +497,11 @@ func TestCopiesOfEvictedIndexes(t *testing.T) {
 	}
 	b.apply(b.c.Get("i1"), b.payload(`{"id":9}`))
 	if _, err := frozen.View(1); err == nil {
-		t.Error("an index that was changed is copied")
+		t.Error("a changed index is copied")
 	}
 	b.c.Get("i1").evict()
 	if _, err := frozen.View(1); err == nil || !b.c.Get("i1").current.Load().evicted {
-		t.Errorf("%v; a copy that fails leaves open what it opened", err)
+		t.Errorf("%v; a failed copy leaves the index open", err)
 	}
 	frozen.Release()
 }

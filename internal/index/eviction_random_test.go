@@ -15,11 +15,11 @@ import (
 	"svc/internal/vfs"
 )
 
-// testValues are kept with views: a view that is closed drops them.
+// testValues are cached with views, and dropped when a view is closed.
 var testValues = resultcache.NewKind[int]("values of tests of evictions")
 
-// TestEvictionsBesideEverything has searches, writes, deletions, swaps, merges, inspections, copies and evictions at once. Each
-// view has a state that its index had while it was taken.
+// TestEvictionsBesideEverything runs searches, writes, deletions, swaps, merges, inspections, copies and evictions at once. Each view must
+// show a state that its index had while the view was taken.
 func TestEvictionsBesideEverything(t *testing.T) {
 	const changes = 150
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func TestEvictionsBesideEverything(t *testing.T) {
 
 	const uids = 8
 	uid := func(i int) string { return fmt.Sprint("i", i) }
-	// states are those that an index may have had, by uid, the latest last; all before settled are over.
+	// states are the states that an index may have had, by uid, latest last. Those before settled are over.
 	var model struct {
 		sync.Mutex
 		states  [uids][]map[string]string
@@ -62,10 +62,10 @@ func TestEvictionsBesideEverything(t *testing.T) {
 	}
 	now := func(i int) map[string]string { return model.states[i][len(model.states[i])-1] } // for the writer alone
 
-	var changing sync.Mutex // held over a change, and over a copy
+	var changing sync.Mutex // held during a change and during a copy
 	done := make(chan struct{})
 	var others sync.WaitGroup
-	beside := func(pause time.Duration, f func(r *rand.Rand)) { // which leaves processors to the others
+	beside := func(pause time.Duration, f func(r *rand.Rand)) { // paused, so that other goroutines run
 		n := uint64(rand.Uint32())
 		others.Go(func() {
 			r := rand.New(rand.NewPCG(n, 1))
@@ -79,13 +79,13 @@ func TestEvictionsBesideEverything(t *testing.T) {
 			}
 		})
 	}
-	for range 3 { // who reads
+	for range 3 { // readers
 		beside(time.Millisecond, func(r *rand.Rand) {
 			model.Lock()
 			before := model.settled
 			model.Unlock()
 			ix := c.Get(uid(r.IntN(uids)))
-			if ix == nil { // not made yet, or deleted
+			if ix == nil { // not created yet, or deleted
 				return
 			}
 			v, err := ix.View()
@@ -124,7 +124,7 @@ func TestEvictionsBesideEverything(t *testing.T) {
 		c.inspect(t.Context(), 0)
 		c.startupScan(t.Context())
 	})
-	beside(20*time.Millisecond, func(r *rand.Rand) { // who copies
+	beside(20*time.Millisecond, func(r *rand.Rand) { // copies
 		changing.Lock()
 		defer changing.Unlock()
 		frozen, err := c.Freeze()

@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// expiryModel is an index with a time to live as obvious as can be.
+// expiryModel is the reference implementation of an index with a time to live.
 type expiryModel struct {
 	docs    map[string]string // by id, as JSON
 	field   string            // "": documents do not expire
@@ -59,7 +59,7 @@ func (m *expiryModel) left(moment int64) map[string]string {
 	return left
 }
 
-// TestExpiryAgainstAModel writes, deletes, merges, changes the setting and moves the clock in both directions at random.
+// TestExpiryAgainstAModel writes, deletes, merges, changes the setting, and moves the clock in both directions at random.
 func TestExpiryAgainstAModel(t *testing.T) {
 	hidden, deleted := 0, 0
 	for range 4 {
@@ -121,7 +121,7 @@ func testExpiryAgainstAModel(t *testing.T, seed uint64) (hidden, deleted int) {
 		case 5:
 			moment := now - int64(random.IntN(40))
 			did = fmt.Sprint("delete what had expired at ", moment)
-			// What the batch has changed before stays.
+			// Earlier changes of the batch stay.
 			id := fmt.Sprint("d", random.IntN(60))
 			again := fmt.Sprintf(`{"id":%q,"end":0,"at":{"made":0}}`, id)
 			left := m.left(moment)
@@ -164,11 +164,11 @@ func testExpiryAgainstAModel(t *testing.T, seed uint64) (hidden, deleted int) {
 			}
 			for id := range m.docs {
 				if _, _, found := v.Find([]byte(id)); found != (want[id] != "") {
-					t.Errorf("seed %d: %s is found: %v", seed, id, found)
+					t.Errorf("seed %d: %s: found = %v", seed, id, found)
 				}
 			}
 			if again := held(ix.ReadView()); again != v {
-				t.Errorf("seed %d: two views of a second", seed)
+				t.Errorf("seed %d: two views within one second", seed)
 				again.Release()
 			} else {
 				again.Release()
@@ -187,14 +187,14 @@ func testExpiryAgainstAModel(t *testing.T, seed uint64) (hidden, deleted int) {
 			}
 			any := slices.Contains(b.c.Expired(time.Unix(now, 0)), "a")
 			if want := len(m.left(now)) < len(m.docs); any != want {
-				t.Errorf("seed %d: something has expired: %v, want %v", seed, any, want)
+				t.Errorf("seed %d: expired documents exist: %v, want %v", seed, any, want)
 			}
 		}
 	}
 	return hidden, deleted
 }
 
-// TestExpiryBesideWrites reads while documents expire, are written and evicted, and the clock goes on.
+// TestExpiryBesideWrites reads while documents expire, are written and evicted, and the clock advances.
 func TestExpiryBesideWrites(t *testing.T) {
 	var now atomic.Int64
 	now.Store(1000)

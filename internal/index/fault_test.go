@@ -18,8 +18,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// history is a small life of a catalog. Each step is one change, which is
-// either there after a crash or not.
+// step is one change of a small history of a catalog. After a crash it is there completely or not at all.
 type step struct {
 	name string
 	do   func(b *bed, batch uint64) error
@@ -29,7 +28,7 @@ func batchStep(name string, ops ...Op) step {
 	return step{name, func(b *bed, batch uint64) error {
 		ix := b.c.Get("a")
 		if batch%2 == 0 {
-			ix.evict() // so that it is opened anew
+			ix.evict() // so that it is opened again
 		}
 		results, err := ix.Apply(context.Background(), batch, ops, nil)
 		if err != nil && !errors.Is(err, ErrApplied) {
@@ -44,7 +43,7 @@ func batchStep(name string, ops ...Op) step {
 	}}
 }
 
-// history writes the payloads of the steps to the bed's file system, durably.
+// history returns the steps, and writes their payloads durably to the file system of the bed.
 func history(b *bed) []step {
 	b.t.Helper()
 	german := b.payload(`{"id":6,"t":"Schifffahrtskalender epsilon","_vectors":{"m":null}}`, `{"id":7,"t":"Straße125","_vectors":{"m":[1,1]}}`)
@@ -105,7 +104,7 @@ func history(b *bed) []step {
 			return b.c.MoveAliases([]AliasMove{{"first", "a"}, {"second", "b"}, {"third", "b"}})
 		}},
 		{"move aliases", func(b *bed, _ uint64) error {
-			if b.c.Aliases().Index("first") == "b" { // it was done before the crash
+			if b.c.Aliases().Index("first") == "b" { // done before the crash
 				return nil
 			}
 			return b.c.MoveAliases([]AliasMove{{"first", "b"}, {"second", "a"}, {"third", ""}})
@@ -126,7 +125,7 @@ func history(b *bed) []step {
 	return steps
 }
 
-// state is all that a catalog shows, as text.
+// state returns everything that a catalog shows as text.
 func (b *bed) state() string {
 	b.t.Helper()
 	var out strings.Builder
@@ -134,7 +133,7 @@ func (b *bed) state() string {
 		fmt.Fprintf(&out, "alias %s of %s\n", alias, b.c.Aliases().Index(alias))
 	}
 	for _, uid := range b.c.UIDs() {
-		v := held(b.c.Get(uid).PlainView()) // with expired documents that are stored
+		v := held(b.c.Get(uid).PlainView()) // includes stored documents that have expired
 		settings, err := v.Settings.MarshalJSON()
 		if err != nil {
 			b.t.Fatal(err)
@@ -145,10 +144,10 @@ func (b *bed) state() string {
 	return out.String()
 }
 
-// prepared returns a bed whose catalog directory is durable, its history, and the states before and after each step.
+// prepared returns a bed whose catalog directory is durable, the steps, and the states before and after each step.
 func prepared(t *testing.T, hook func(vfs.Op) error) (b *bed, mem *vfs.MemFS, steps []step) {
 	mem = vfs.NewMem()
-	b = newBed(t, vfs.Hook(mem, mem.LoseOnError(hook)), Options{inlineCatalog: 64}) // the aliases are too much for CATALOG
+	b = newBed(t, vfs.Hook(mem, mem.LoseOnError(hook)), Options{inlineCatalog: 64}) // too small for the aliases
 	return b, mem, history(b)
 }
 
@@ -165,7 +164,8 @@ func states(t *testing.T) []string {
 	return all
 }
 
-// The order in which files are made, synced, named and removed is what crashes leave whole.
+// TestFileOperations compares the order in which files are created, synced, renamed and removed with a golden file. What a crash leaves
+// depends on this order.
 func TestFileOperations(t *testing.T) {
 	var log vfs.Log
 	b, _, steps := prepared(t, log.Hook)
@@ -199,9 +199,8 @@ func TestFileOperations(t *testing.T) {
 
 var errPower = errors.New("the power is gone")
 
-// The power goes before each single file operation of the history. What was
-// acknowledged is there after it; what was interrupted is there whole or not at
-// all, and can be run again.
+// TestPowerFailureAtEveryOperation cuts the power before each file operation of the history. Acknowledged changes must stay; the
+// interrupted one must be there completely or not at all, and can be repeated.
 func TestPowerFailureAtEveryOperation(t *testing.T) {
 	want := states(t)
 	outcomes := map[bool]int{}
@@ -236,7 +235,7 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 		}
 		b.close()
 		if len(clones) == 0 {
-			t.Logf("%d operations; the interrupted change was there %d times, and %d times not", n, outcomes[true], outcomes[false])
+			t.Logf("%d operations; the interrupted change was there %d times, and missing %d times", n, outcomes[true], outcomes[false])
 			break
 		}
 		if n > 1000 {
@@ -248,7 +247,7 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 			a.options.FS = fsys
 			a.open()
 			got := a.state()
-			// Steps that end by removing files succeed whether that works or not, so one more may be acknowledged than steps
+			// Steps that end with the removal of files succeed even if that fails, so one more step may be acknowledged than steps
 			// changed the state.
 			there := acknowledged < len(steps) && got == want[acknowledged+1] && want[acknowledged+1] != want[acknowledged]
 			if !there && got != want[acknowledged] {
@@ -261,17 +260,17 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 			}
 			for i := acknowledged; i < last; i++ {
 				if err := steps[i].do(a, uint64(i+1)); err != nil {
-					t.Fatalf("%s: step %q runs again: %v", what, steps[i].name, err)
+					t.Fatalf("%s: repeated step %q: %v", what, steps[i].name, err)
 				}
 				if got := a.state(); got != want[i+1] {
-					t.Fatalf("%s: after step %q ran again:\n%s", what, steps[i].name, firstDifference(got, want[i+1]))
+					t.Fatalf("%s: after repeated step %q:\n%s", what, steps[i].name, firstDifference(got, want[i+1]))
 				}
 			}
 			a.close()
 			if c > 0 {
 				continue
 			}
-			a.open() // what the crash left is gone
+			a.open() // removes what the crash left
 			for _, name := range list(t, fsys, catalogDir) {
 				if filepath.Base(name) != catalogName {
 					t.Errorf("%s: %s is left", what, name)
@@ -285,8 +284,8 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 	}
 }
 
-// File operations fail: each of them alone, two in a row from every third on, three from every seventh on. The change
-// fails and leaves all as it was, on disk too; then it works.
+// TestErrorsAtEveryOperation fails each file operation alone, every third one with the next, and every seventh with the next two. The
+// failed change must leave everything as it was, also on disk, and must succeed when it is repeated.
 func TestErrorsAtEveryOperation(t *testing.T) {
 	want := states(t)
 	broken := errors.New("disk on fire")
@@ -316,30 +315,30 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 					t.Fatalf("%s: after the error:\n%s", what, firstDifference(got, want[i]))
 				}
 				seeds := uint64(2)
-				if ix := b.c.Get("a"); ix != nil && ix.unsure.Load() { // files of either manifest are needed
+				if ix := b.c.Get("a"); ix != nil && ix.unsure.Load() { // files of both manifests are needed
 					seeds = 16
 				}
 				for seed := range seeds {
 					a := &bed{t: t, fs: mem.CrashClone(rand.New(rand.NewPCG(seed, uint64(n)))), options: b.options}
 					a.options.FS = a.fs
 					a.open()
-					// Once may be undone. Not so twice: the undoing fails, too.
+					// One failure can be undone. After two in a row, undoing fails as well.
 					if got := a.state(); got != want[i] && (count == 1 || got != want[i+1]) {
 						t.Fatalf("%s: after a crash on it:\n%s", what, firstDifference(got, want[i]))
 					}
 					a.close()
 				}
 				if err := s.do(b, uint64(i+1)); err != nil {
-					t.Fatalf("%s: the second time: %v", what, err)
+					t.Fatalf("%s: second try: %v", what, err)
 				}
 				if got := b.state(); got != want[i+1] {
-					t.Fatalf("%s: the second time:\n%s", what, firstDifference(got, want[i+1]))
+					t.Fatalf("%s: second try:\n%s", what, firstDifference(got, want[i+1]))
 				}
-				a := &bed{t: t, fs: mem.CrashClone(nil), options: b.options} // a sync that failed says nothing of the next one
+				a := &bed{t: t, fs: mem.CrashClone(nil), options: b.options} // a failed sync proves nothing about the next one
 				a.options.FS = a.fs
 				a.open()
 				if got := a.state(); got != want[i+1] {
-					t.Fatalf("%s: after a crash behind the second time:\n%s", what, firstDifference(got, want[i+1]))
+					t.Fatalf("%s: after a crash after the second try:\n%s", what, firstDifference(got, want[i+1]))
 				}
 				a.close()
 			}
@@ -356,13 +355,13 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 			}
 		}
 		if failures == 0 {
-			t.Error("no operation that failed made a change fail")
+			t.Error("no failed operation made a change fail")
 		}
 	}
 }
 
-// TestAMergeBesideAFailedCommit: a batch writes its segments while the manifest of a merge cannot be written. The batch is durable all the
-// same: its segments get their names anew. Those of the next batch do not.
+// TestAMergeBesideAFailedCommit runs a batch while the manifest of a merge cannot be written. The batch must be durable all the same, by
+// giving its segments new names. The next batch must not rename its segments.
 func TestAMergeBesideAFailedCommit(t *testing.T) {
 	mem := vfs.NewMem()
 	hook := func(vfs.Op) error { return nil }
@@ -380,7 +379,7 @@ func TestAMergeBesideAFailedCommit(t *testing.T) {
 	if err := errors.Join(mem.SyncDir("payloads"), mem.SyncDir("/")); err != nil {
 		t.Fatal(err)
 	}
-	broken, merged, fails := errors.New("of the test"), false, false
+	broken, merged, fails := errors.New("injected failure"), false, false
 	renamed := 0 // segments
 	hook = func(o vfs.Op) error {
 		if o.Kind == vfs.OpRename && strings.HasSuffix(o.Name, segSuffix) {
@@ -390,7 +389,7 @@ func TestAMergeBesideAFailedCommit(t *testing.T) {
 		case o.Kind == vfs.OpStat || o.Kind == vfs.OpList:
 		case fails && o.Kind == vfs.OpSyncDir:
 			return broken
-		case !merged && o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, segSuffix): // the segment of the batch is whole
+		case !merged && o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, segSuffix): // the segment of the batch is complete
 			merged, fails = true, true
 			plan := b.c.compactor.plan
 			plan.MinRun = 2

@@ -19,17 +19,17 @@ import (
 	"svc/segment"
 )
 
-// follower is a catalog that follows that of a bed, on a disk of its own. It is the log of the bed's file system.
+// follower is a catalog that follows the catalog of a bed, on its own disk. It acts as the log of the file system of the bed.
 type follower struct {
 	*bed
 	t      *testing.T
 	from   *vfs.MemFS
 	disk   *vfs.MemFS
 	r      *rand.Rand
-	fail   bool                 // each change fails at each of its file operations before it is made
-	kinds  map[commit.Kind]int  // changes that were made
-	failed map[commit.Kind]int  // operations that failed
-	fault  func(o vfs.Op) error // of disk
+	fail   bool                 // fail each change at each of its file operations before it succeeds
+	kinds  map[commit.Kind]int  // successful changes by kind
+	failed map[commit.Kind]int  // failed operations by kind of change
+	fault  func(o vfs.Op) error // fault of the disk
 }
 
 // newFollower returns a writer and the catalog that follows it.
@@ -77,7 +77,7 @@ func (f *follower) Do(c commit.Change, apply func() error) error {
 	for n := 0; f.fail; n++ {
 		at := 0
 		f.fault = func(o vfs.Op) error {
-			if !o.Kind.Changes() || o.Kind == vfs.OpRemove || o.Kind == vfs.OpRemoveAll { // of which a failure is logged
+			if !o.Kind.Changes() || o.Kind == vfs.OpRemove || o.Kind == vfs.OpRemoveAll { // a failed removal is only logged
 				return nil
 			}
 			if at++; at == n+1 {
@@ -96,7 +96,7 @@ func (f *follower) Do(c commit.Change, apply func() error) error {
 		}
 		f.failed[c.Kind]++
 	}
-	if err := f.c.Follow(c); err != nil { // also where it was made
+	if err := f.c.Follow(c); err != nil { // also for a change that was made already
 		f.t.Errorf("%v of %s: %v", c.Kind, c.Name, err)
 	}
 	for _, uid := range f.c.UIDs() {
@@ -107,9 +107,9 @@ func (f *follower) Do(c commit.Change, apply func() error) error {
 	return nil
 }
 
-var errTest = errors.New("of the test")
+var errTest = errors.New("injected failure")
 
-// equals compares what the follower shows with what the writer does.
+// equals compares the state of the follower with that of the writer.
 func (f *follower) equals(w *bed, what string) {
 	f.t.Helper()
 	f.bed.batch = w.batch
@@ -121,7 +121,7 @@ func (f *follower) equals(w *bed, what string) {
 	}
 }
 
-// sameFiles compares the files of both, when nobody holds views.
+// sameFiles compares the files of both. No view may be held.
 func (f *follower) sameFiles() {
 	f.t.Helper()
 	files := func(disk *vfs.MemFS) (all []string) {
@@ -141,7 +141,7 @@ func (f *follower) sameFiles() {
 	}
 }
 
-// testFollow makes every kind of change, with every kind of file, while views of the states before are held.
+// testFollow makes every kind of change, with every kind of file, while views of earlier states are held.
 func testFollow(t *testing.T, fail bool) *follower {
 	r := rand.New(rand.NewPCG(1, 2))
 	w, f := newFollower(t, r)
@@ -172,7 +172,7 @@ func testFollow(t *testing.T, fail bool) *follower {
 			f.equals(w, s.name)
 			for _, v := range held {
 				if got := dump(t, v.View); got != v.shows {
-					t.Errorf("%s changes a view of before:\n%s", s.name, firstDifference(got, v.shows))
+					t.Errorf("%s changes an earlier view:\n%s", s.name, firstDifference(got, v.shows))
 				}
 			}
 		}()
@@ -188,7 +188,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowAgain fails each change at each of its file operations. The next try makes it.
+// TestFollowAgain fails each change at each of its file operations. The next try must succeed.
 func TestFollowAgain(t *testing.T) {
 	f := testFollow(t, true)
 	if f.failed[commit.Manifest] < 100 || f.failed[commit.Catalog] < 30 {
@@ -234,10 +234,10 @@ func TestFollowRandomBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.c.Follow(commit.Change{Kind: commit.Catalog, Name: "indexes/CATALOG"}); err == nil || !strings.Contains(err.Error(), "follow nobody") {
-		t.Errorf("who leads follows: %v", err)
+		t.Errorf("a leading catalog follows: %v", err)
 	}
 	if names := list(t, f.disk, catalogDir); slices.Contains(names, "000009") || slices.Contains(names, "CATALOG"+vfs.TempSuffix) {
-		t.Errorf("what leads has %q", names)
+		t.Errorf("the leading catalog has %q", names)
 	}
 	f.bed.batch = w.batch
 	batch := randomBatch(r)
@@ -247,7 +247,7 @@ func TestFollowRandomBatches(t *testing.T) {
 	f.equals(w, "a batch of who leads")
 }
 
-// TestRefusedChanges follows what is none of the indexes.
+// TestRefusedChanges checks that changes outside the indexes are refused.
 func TestRefusedChanges(t *testing.T) {
 	_, f := newFollower(t, rand.New(rand.NewPCG(1, 2)))
 	for _, c := range []commit.Change{
@@ -258,12 +258,12 @@ func TestRefusedChanges(t *testing.T) {
 		{Kind: commit.Catalog, Name: "indexes/CATALOG", Data: []byte("x")},
 	} {
 		if err := f.c.Follow(c); err == nil {
-			t.Errorf("%v of %s is followed", c.Kind, c.Name)
+			t.Errorf("%v of %s is accepted", c.Kind, c.Name)
 		}
 	}
 }
 
-// TestSearchesWhileFollowing reads views while changes are made: each shows one state.
+// TestSearchesWhileFollowing reads views while changes arrive: each view must show one state.
 func TestSearchesWhileFollowing(t *testing.T) {
 	w, f := newFollower(t, rand.New(rand.NewPCG(1, 2)))
 	ix := w.create("a")
@@ -318,7 +318,7 @@ func TestSearchesWhileFollowing(t *testing.T) {
 		if n%5 == 0 {
 			w.compact(ix)
 		}
-		if n%10 == 0 { // one of so many passes began after the change
+		if n%10 == 0 { // enough passes that one began after the change
 			for before := passes.Load(); passes.Load() <= before+int64(len(seen)) && !t.Failed(); {
 				time.Sleep(time.Millisecond)
 			}
@@ -334,7 +334,7 @@ func TestSearchesWhileFollowing(t *testing.T) {
 	}
 }
 
-// lostLead is a log that takes the first changes, and then belongs to another member.
+// lostLead is a log that accepts a number of changes before another member leads.
 type lostLead struct{ left int }
 
 func (l *lostLead) Do(_ commit.Change, apply func() error) error {
@@ -345,30 +345,30 @@ func (l *lostLead) Do(_ commit.Change, apply func() error) error {
 	return apply()
 }
 
-// TestALostLeadKeepsADirectory: the log has the manifest of a new index, and perhaps a CATALOG that names it. A member that leads no longer
-// tries to make the index again, and leaves the directory as it is.
+// TestALostLeadKeepsADirectory checks that a member which lost the lead while it created an index leaves the directory as it is when it
+// tries again: the log has the manifest, and perhaps a CATALOG that names it.
 func TestALostLeadKeepsADirectory(t *testing.T) {
 	mem, log := vfs.NewMem(), &lostLead{left: 2}
 	w := newBed(t, commit.On(mem, "data", log), Options{})
 	name := "data/indexes/" + directoryName(0) + "/" + manifestName
 	for range 3 {
 		if _, err := w.c.Create("a", "", 1); err == nil {
-			t.Fatal("an index was made without the log")
+			t.Fatal("an index was created without the log")
 		}
 		if b, err := vfs.ReadFile(mem, name); err != nil || len(b) == 0 {
 			t.Fatalf("%s has %d bytes: %v", name, len(b), err)
 		}
 	}
 	if log.left != 0 {
-		t.Errorf("%d more changes are taken", log.left)
+		t.Errorf("the log accepts %d more changes, want 0", log.left)
 	}
 }
 
-// slowLog takes a change up when a file operation was seen.
+// slowLog applies a change after a certain file operation was seen.
 type slowLog struct {
 	seen chan struct{}
 	lost bool
-	bad  bool // it panics
+	bad  bool // Do panics
 }
 
 func (l *slowLog) Do(c commit.Change, apply func() error) error {
@@ -384,8 +384,9 @@ func (l *slowLog) Do(c commit.Change, apply func() error) error {
 	return apply()
 }
 
-// TestAManifestIsWrittenWhileTheLogTakesItUp: all but its name is durable then. A manifest that the log does not take leaves nothing.
-func TestAManifestIsWrittenWhileTheLogTakesItUp(t *testing.T) {
+// TestAManifestIsStagedWhileTheLogWrites checks that a manifest is durable except for its name while the log accepts the change. A
+// manifest that the log refuses leaves no file.
+func TestAManifestIsStagedWhileTheLogWrites(t *testing.T) {
 	mem, log := vfs.NewMem(), &slowLog{}
 	temp := "data/indexes/" + directoryName(0) + "/" + manifestName + vfs.TempSuffix
 	staged, synced, panics := false, false, false
@@ -452,7 +453,7 @@ func TestAManifestIsWrittenWhileTheLogTakesItUp(t *testing.T) {
 	}
 }
 
-// diskLog checks after each change that the disk has the files which it writes and names.
+// diskLog checks after each change that the files which the change writes and names are on the disk.
 type diskLog struct {
 	t     *testing.T
 	mem   *vfs.MemFS
@@ -479,7 +480,8 @@ func (l *diskLog) Do(c commit.Change, apply func() error) error {
 	return nil
 }
 
-// TestChangesOfALogAreDurable: a log may note that a change is made once it is. Then it is not made again after a power failure.
+// TestChangesOfALogAreDurable checks that a change is durable when apply returns: the log may record it as done, and then does not repeat
+// it after a power failure.
 func TestChangesOfALogAreDurable(t *testing.T) {
 	log := &diskLog{t: t, mem: vfs.NewMem(), kinds: map[commit.Kind]int{}}
 	b := newBed(t, commit.On(log.mem, "data", log), Options{})
@@ -491,6 +493,6 @@ func TestChangesOfALogAreDurable(t *testing.T) {
 		b.apply(ix, b.payload(manyDocuments(30)...))
 	}
 	if log.kinds[commit.Manifest] < 8 || log.kinds[commit.Catalog] < 2 {
-		t.Errorf("there are changes of the kinds %v", log.kinds)
+		t.Errorf("got only changes of the kinds %v", log.kinds)
 	}
 }

@@ -123,19 +123,19 @@ func TestShapesAreCheckedWhileGeoJSONIsInUse(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 
-	// Without the setting anything may stand there.
+	// Without the setting the field may have any value.
 	free := b.create("free")
 	b.apply(free, b.payload(`{"id":1,"_geojson":"point"}`, `{"id":2,`+zone+`,"_geo":5}`))
 	b.batch++
 	_, err := free.Apply(context.Background(), b.batch, []Op{update(t, `{"filterableAttributes":["_geojson"]}`)}, nil)
 	wantCode(t, err, "invalid_document_geo_field")
 	b.apply(free, b.payload(`{"id":1,"_geojson":null}`))
-	b.apply(free, update(t, `{"filterableAttributes":["_geojson"]}`)) // _geo is not in use
+	b.apply(free, update(t, `{"filterableAttributes":["_geojson"]}`)) // does not concern _geo
 	if n := zones(free); n != 1 {
 		t.Errorf("%d shapes, want 1", n)
 	}
 
-	// With it, a bad one fails its payload.
+	// With the setting, a bad shape fails its payload.
 	for _, g := range []string{`"point"`, `{"type":"Point","coordinates":[1]}`, `{}`} {
 		r := b.try(free, b.payload(`{"id":1,"_geojson":`+g+`}`), b.merge(`{"id":2,"_geojson":`+g+`}`))
 		wantCode(t, r[0].Err, "invalid_document_geo_field")
@@ -147,12 +147,12 @@ func TestShapesAreCheckedWhileGeoJSONIsInUse(t *testing.T) {
 	}
 	b.apply(free, b.payload(`{"id":2}`))
 	if n := zones(free); n != 1 {
-		t.Errorf("%d shapes after one was taken away, want 1", n)
+		t.Errorf("%d shapes after one was removed, want 1", n)
 	}
 }
 
-// A pattern that covers _geo and _geojson asks nothing of what stands there; the plain name does.
-func TestPatternsDoNotPutPlacesToUse(t *testing.T) {
+// TestPatternsDoNotCheckPlaces checks that a pattern which covers _geo and _geojson accepts any values, and that the plain names do not.
+func TestPatternsDoNotCheckPlaces(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	ix := b.create("free")
@@ -170,7 +170,7 @@ func TestPatternsDoNotPutPlacesToUse(t *testing.T) {
 	}
 }
 
-// TestOldSegmentsAreReadAgainForShapes makes a segment say that its writer knew no shapes.
+// TestOldSegmentsAreReadAgainForShapes checks that a segment whose footer says that its writer did not know shapes is read again.
 func TestOldSegmentsAreReadAgainForShapes(t *testing.T) {
 	fsys := vfs.NewMem()
 	b := newBed(t, fsys, Options{})
@@ -198,7 +198,7 @@ func TestOldSegmentsAreReadAgainForShapes(t *testing.T) {
 	}
 	b.apply(ix, update(t, `{"filterableAttributes":["_geo"]}`))
 	if record() {
-		t.Fatal("the segment was written again when only points came into use")
+		t.Fatal("the segment was rewritten although only points came into use")
 	}
 	b.apply(ix, update(t, `{"filterableAttributes":["_geojson"]}`))
 	if n := zones(ix); !record() || n != 1 {

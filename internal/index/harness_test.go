@@ -28,7 +28,7 @@ import (
 
 const catalogDir = "data/indexes"
 
-// bed is a catalog on a file system of its own, with a counter of batches.
+// bed is a catalog on its own file system, with a counter of batches.
 type bed struct {
 	t        testing.TB
 	fs       vfs.FS
@@ -45,7 +45,7 @@ func newBed(t testing.TB, fsys vfs.FS, o Options) *bed {
 	}
 	b.options.FS = fsys
 	if b.options.inlineSettings == 0 {
-		b.options.inlineSettings = len(settings.Default().Encode()) + 8 // so that few synonyms make a file
+		b.options.inlineSettings = len(settings.Default().Encode()) + 8 // so that few synonyms need a file
 	}
 	if b.options.Now == nil {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -55,14 +55,14 @@ func newBed(t testing.TB, fsys vfs.FS, o Options) *bed {
 	return b
 }
 
-// open opens the catalog without its own compaction, so that tests decide when it happens.
+// open opens the catalog without background compaction, so that tests decide when to compact.
 func (b *bed) open() {
 	b.t.Helper()
 	c, err := openCatalog(catalogDir, b.options)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	c.inlineTombstones = 19 // so that few documents make every kind of file
+	c.inlineTombstones = 19 // so that few documents lead to every kind of file
 	b.c = c
 }
 
@@ -89,7 +89,7 @@ func (b *bed) create(uid string) *Index {
 	return ix
 }
 
-// payload writes documents as a payload file.
+// payload writes documents to a payload file.
 func (b *bed) payload(docs ...string) AddDocuments {
 	b.t.Helper()
 	name := fmt.Sprintf("payloads/%d", b.payloads)
@@ -120,7 +120,7 @@ func update(t testing.TB, body string) UpdateSettings {
 	return UpdateSettings{u}
 }
 
-// apply runs a batch that must succeed, with all its operations.
+// apply runs a batch, all of whose operations must succeed.
 func (b *bed) apply(ix *Index, ops ...Op) []OpResult {
 	b.t.Helper()
 	results := b.try(ix, ops...)
@@ -136,7 +136,7 @@ func (b *bed) apply(ix *Index, ops ...Op) []OpResult {
 func (b *bed) try(ix *Index, ops ...Op) []OpResult {
 	b.t.Helper()
 	b.batch++
-	if b.batch%3 == 0 { // now and then nobody has used the index for a while
+	if b.batch%3 == 0 { // now and then the index has been idle
 		ix.evict()
 	}
 	results, err := ix.Apply(context.Background(), b.batch, ops, nil)
@@ -162,7 +162,7 @@ func (b *bed) compact(ix *Index) (merges int) {
 	}
 }
 
-// documents returns id → JSON of all documents, and checks that the view agrees with itself.
+// documents returns id → JSON of all documents, and checks that the view is consistent.
 func documents(t testing.TB, v *View) map[string]string {
 	t.Helper()
 	docs := make(map[string]string)
@@ -176,7 +176,7 @@ func documents(t testing.TB, v *View) map[string]string {
 			}
 			id := string(l.ExternalID(row))
 			if _, twice := docs[id]; twice {
-				t.Fatalf("document %s stands in two segments", id)
+				t.Fatalf("document %s is in two segments", id)
 			}
 			if other, twice := byID[l.DocID(row)]; twice {
 				t.Fatalf("documents %s and %s have the number %d", id, other, l.DocID(row))
@@ -205,8 +205,8 @@ func numbers(v *View) map[string]segment.DocID {
 	return m
 }
 
-// dump writes all that searches can see of a view, however it is cut into segments
-// and whatever the numbers of documents and fields are.
+// dump returns everything that searches can see of a view. The division into segments and the numbers of documents and fields make
+// no difference.
 func dump(t testing.TB, v *View) string {
 	t.Helper()
 	lines := make(map[string][]string)
@@ -322,7 +322,7 @@ func dump(t testing.TB, v *View) string {
 	return out.String()
 }
 
-// copied opens a copy of frozen indexes.
+// copied returns a bed on a copy of frozen indexes.
 func (b *bed) copied(frozen *Frozen) *bed {
 	b.t.Helper()
 	catalog, err := frozen.Catalog()
@@ -355,7 +355,7 @@ func (b *bed) copied(frozen *Frozen) *bed {
 	return copied
 }
 
-// checkFresh compares the index with one that was filled with its documents at once.
+// checkFresh compares the index with one that got all of its documents at once.
 func (b *bed) checkFresh(ix *Index) {
 	b.t.Helper()
 	v := held(ix.View())
@@ -385,11 +385,11 @@ func (b *bed) checkFresh(ix *Index) {
 	defer w.Release()
 	b.checkCounts(ix, v)
 	if want := dump(b.t, w); got != want {
-		b.t.Fatalf("the index differs from one filled with its documents at once:\n%s", firstDifference(got, want))
+		b.t.Fatalf("the index differs from one that got all documents at once:\n%s", firstDifference(got, want))
 	}
 }
 
-// checkCounts compares what statistics say of an index with its view.
+// checkCounts compares the statistics of an index with its view.
 func (b *bed) checkCounts(ix *Index, v *View) {
 	b.t.Helper()
 	c, err := ix.Counts()
@@ -397,7 +397,7 @@ func (b *bed) checkCounts(ix *Index, v *View) {
 		b.t.Fatal(err)
 	}
 	if ix.current.Load() != v {
-		return // a merge was committed meanwhile
+		return // a merge was committed in between
 	}
 	vectors, embedded := v.Embeddings()
 	deleted, bytes := 0, int64(0)
@@ -491,14 +491,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// goroutines returns the stacks of those that run code of svc, but the caller.
+// goroutines returns the stacks of goroutines that run code of svc, except the caller.
 func goroutines() []string {
 	stacks := make([]byte, 1<<20)
 	all := strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n")
 	return slices.DeleteFunc(all[1:], func(s string) bool { return !strings.Contains(s, "svc/") })
 }
 
-// held returns a view that can be taken for sure.
+// held returns a view that must not fail.
 func held(v *View, err error) *View {
 	if err != nil {
 		panic(err)
@@ -506,5 +506,5 @@ func held(v *View, err error) *View {
 	return v
 }
 
-// unthrottled lets a merge run as fast as it can.
+// unthrottled lets a merge run at full speed.
 func unthrottled(ctx context.Context, _ int) error { return ctx.Err() }

@@ -64,7 +64,7 @@ func TestOperationsOfABatchRunInOrder(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// Gaps are filled lowest first, an update keeps its number.
+// TestDocumentNumbersFillGapsAndStay checks that new documents get the lowest free numbers, and that an update keeps its number.
 func TestDocumentNumbersFillGapsAndStay(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -87,7 +87,7 @@ func TestDocumentNumbersFillGapsAndStay(t *testing.T) {
 	ix = b.c.Get("n")
 	b.apply(ix, b.payload(`{"id":20}`, `{"id":21}`, `{"id":22}`))
 	want(map[string]segment.DocID{"20": 0, "3": 1, "9": 2, "1": 3, "7": 4, "21": 5, "22": 6})
-	// Deleted and added again in one batch: it keeps its number. Deleted in the batch: free for the next only.
+	// A document deleted and added again in one batch keeps its number. A number freed in the batch is free only for the next one.
 	b.apply(ix, DeleteDocuments{[]string{"9", "3"}}, b.payload(`{"id":9}`, `{"id":30}`))
 	want(map[string]segment.DocID{"20": 0, "9": 2, "1": 3, "7": 4, "21": 5, "22": 6, "30": 7})
 	b.apply(ix, b.payload(`{"id":31}`, `{"id":32}`))
@@ -118,7 +118,7 @@ func TestABadDocumentFailsItsPayloadAlone(t *testing.T) {
 	}
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1}`, "3": `{"id":3}`})
 
-	// A failed payload leaves the key unknown; an empty one sets it.
+	// A failed payload does not set the primary key; an empty one does.
 	ix = b.create("r")
 	b.try(ix, with("code", b.payload(`{"code":"a b"}`)))
 	v := held(ix.View())
@@ -146,7 +146,7 @@ func TestSkipCreationCountsButDoesNotCreate(t *testing.T) {
 		t.Errorf("indexed %v", r)
 	}
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"b":1}`, "2": `{"id":2,"a":2,"b":2}`})
-	// The skipped ids took no numbers.
+	// Skipped ids get no numbers.
 	b.apply(ix, b.payload(`{"id":8}`))
 	v := held(ix.View())
 	defer v.Release()
@@ -169,7 +169,7 @@ func TestPayloadsBeforeAClearAreNotRead(t *testing.T) {
 	wantDocuments(t, ix, map[string]string{})
 }
 
-func TestAnAppliedBatchIsKnownAgain(t *testing.T) {
+func TestAnAppliedBatchIsRecognized(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	ix := b.create("a")
@@ -204,7 +204,7 @@ func TestACancelledBatchChangesNothing(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1}`})
-	b.apply(ix, b.payload(`{"id":3}`)) // the same number as the cancelled one
+	b.apply(ix, b.payload(`{"id":3}`)) // reuses the number of the cancelled batch
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1}`, "3": `{"id":3}`})
 	if got := list(t, b.fs, catalogDir); len(got) != 4 {
 		t.Errorf("files %v, want two segments", got)
@@ -235,7 +235,7 @@ func TestViewsStayWhileTheyAreHeld(t *testing.T) {
 		t.Error("a deleted index was written")
 	}
 	if got := list(t, b.fs, catalogDir); len(got) < 2 {
-		t.Errorf("files %v: the held segment went", got)
+		t.Errorf("files %v: the held segment was removed", got)
 	}
 	old.Release()
 	if got := list(t, b.fs, catalogDir); len(got) != 1 {

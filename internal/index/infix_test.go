@@ -9,8 +9,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestInfixIndexes checks which columns get an infix index: those of new segments, of merged ones, and of old ones when the setting
-// changes, which writes no other segment again.
+// TestInfixIndexes checks which columns get an infix index: those of new segments, of merged segments, and of old ones when the setting
+// changes, without rewriting other segments.
 func TestInfixIndexes(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -60,14 +60,14 @@ func TestInfixIndexes(t *testing.T) {
 		}
 	}
 	b.apply(ix, update(t, `{"filterableAttributes":["t",`+infix(`"u"`)+`]}`))
-	put("t", "u", "n") // fields that the batch brings
+	put("t", "u", "n") // fields that are new in the batch
 	put("t")
 	check("built", "40 u", "40")
 	files := b.filesOf(ix, segSuffix)
 	b.apply(ix, update(t, `{"filterableAttributes":["t",`+infix(`"u","n"`)+`]}`))
 	check("in a file of columns", "40 u n", "40")
 	if got := b.filesOf(ix, segSuffix); fmt.Sprint(got) != fmt.Sprint(files) || len(b.filesOf(ix, colSuffix)) != 1 {
-		t.Errorf("segments %v were written again for a new column, now %v", files, got)
+		t.Errorf("segments %v were rewritten for a new column, now %v", files, got)
 	}
 	b.apply(ix, update(t, `{"filterableAttributes":["t","u"]}`))
 	check("turned off", "40 u n", "40") // the next merge drops them

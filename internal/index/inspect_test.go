@@ -11,7 +11,8 @@ import (
 	"svc/segment"
 )
 
-// Damage where opening does not look is told soon after the start, with the file; segments that are sound are passed over.
+// TestInspection damages bytes that opening does not read: the damage is reported with its file soon after the start. Sound segments
+// are not reported.
 func TestInspection(t *testing.T) {
 	mem := vfs.NewMem()
 	b := newBed(t, mem, Options{})
@@ -31,7 +32,7 @@ func TestInspection(t *testing.T) {
 		return log.String()
 	}
 	if told := inspected(); told != "" {
-		t.Errorf("of sound segments: %s", told)
+		t.Errorf("sound segments are reported: %s", told)
 	}
 	sound, err := vfs.ReadFile(mem, name)
 	if err != nil {
@@ -46,9 +47,9 @@ func TestInspection(t *testing.T) {
 		}
 		r, err := segment.Open(mem, name)
 		if err != nil {
-			continue // found without
+			continue // found without the inspection
 		}
-		want := r.Inspect(func(int) error { return nil }) != nil // else it is behind the checksums
+		want := r.Inspect(func(int) error { return nil }) != nil // otherwise no checksum covers the byte
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -66,10 +67,10 @@ func TestInspection(t *testing.T) {
 	cancel()
 	b.open()
 	defer b.close()
-	b.c.inspect(ended, 1) // at a byte a second it would take hours
+	b.c.inspect(ended, 1) // at one byte per second it would take hours
 }
 
-// An inspection reads a share of the memory in a second, and neither too much nor nothing.
+// TestInspectRate checks the bytes that an inspection reads per second: a share of the memory, within bounds.
 func TestInspectRate(t *testing.T) {
 	for memory, want := range map[int64]int64{1 << 20: 1 << 20, 341 << 20: 341 << 20 / 40, 16 << 30: 64 << 20} {
 		if got := (&Options{MaxIndexingMemory: memory}).inspectRate(); got != want {

@@ -9,8 +9,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestAlikeIndexesShareWhatIsMadeOfSettings opens indexes, most of which are alike, more than one goroutine opens.
-func TestAlikeIndexesShareWhatIsMadeOfSettings(t *testing.T) {
+// TestAlikeIndexesShareSettings opens indexes with several goroutines. Most of the indexes are alike, and must share what is derived from
+// their settings.
+func TestAlikeIndexesShareSettings(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	const indexes = 3 * openedAtOnce
 	name := func(i int) string { return fmt.Sprintf("i%02d", i) }
@@ -35,7 +36,7 @@ func TestAlikeIndexesShareWhatIsMadeOfSettings(t *testing.T) {
 		ix := b.c.Get(name(i))
 		if i == 3 {
 			if ix != nil || !b.c.Damaged(name(i)) {
-				t.Errorf("%s is open, and its manifest is none", name(i))
+				t.Errorf("%s is open although its manifest is invalid", name(i))
 			}
 			continue
 		}
@@ -60,7 +61,7 @@ func TestAlikeIndexesShareWhatIsMadeOfSettings(t *testing.T) {
 			t.Errorf("%s shares the fields of an empty index: %v", name(i), same)
 		}
 	}
-	// A change of one changes no other.
+	// A change of one index does not change the others.
 	b.apply(b.c.Get(name(0)), update(t, `{"stopWords":["a"]}`))
 	if got := b.c.Get(name(1)).current.Load().Settings.StopWords; len(got) > 0 {
 		t.Errorf("stop words %v came from another index", got)
@@ -96,8 +97,8 @@ func TestSharedValues(t *testing.T) {
 	if c := get("c", nil); *c != "made of c" || made != 4 {
 		t.Errorf("%s, made %d times: an error is kept", *c, made)
 	}
-	s.forget(sha256.Sum256([]byte("a"))) // somebody has it
+	s.forget(sha256.Sum256([]byte("a"))) // still in use
 	if b := get("a", nil); a != b {
-		t.Error("forgotten, and somebody has it")
+		t.Error("a value in use was forgotten")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"svc/segment"
 )
 
-// model is an index as obvious as can be.
+// model is the reference implementation of an index.
 type model struct {
 	docs    map[string]map[string]any
 	numbers map[string]segment.DocID
@@ -26,9 +26,9 @@ func newModel() *model {
 	return &model{map[string]map[string]any{}, map[string]segment.DocID{}}
 }
 
-// run applies one batch: ops in order, numbers by the rules that the model repeats.
+// run applies one batch. Operations run in order, and document numbers follow the same rules as in an index.
 func (m *model) run(ops []modelOp) (indexed, deleted []int) {
-	taken := map[segment.DocID]bool{} // freed numbers are free for the next batch
+	taken := map[segment.DocID]bool{} // numbers freed here are free for the next batch only
 	for _, n := range m.numbers {
 		taken[n] = true
 	}
@@ -93,7 +93,7 @@ type modelOp struct {
 
 var words = strings.Fields("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon")
 
-// randomDoc makes a document with every kind of value.
+// randomDoc returns a document with every kind of value.
 func randomDoc(r *rand.Rand, id string) string {
 	text := func() string {
 		var s []string
@@ -176,7 +176,7 @@ func randomBatch(r *rand.Rand) []modelOp {
 	return ops
 }
 
-// ops makes a batch of real operations.
+// ops converts operations of the model to real ones.
 func (b *bed) ops(batch []modelOp) []Op {
 	var ops []Op
 	for _, m := range batch {
@@ -229,8 +229,8 @@ func (m *model) check(t testing.TB, ix *Index) {
 	}
 }
 
-// A random history gives the same index whatever the memory, the threads, the moments of
-// compaction and the restarts are; and it is the index that a fresh one would be.
+// TestRandomHistories runs a random history with different amounts of memory, threads, compactions and restarts. The index must equal the
+// model, and one that got its documents at once.
 func TestRandomHistories(t *testing.T) {
 	seeds := []uint64{1, 2, 3, 4, 5, 6}
 	if testing.Short() {
@@ -256,7 +256,7 @@ func TestRandomHistories(t *testing.T) {
 			stale := 0
 			for step := range 60 {
 				batch := randomBatch(r)
-				if b.c.older = nil; r.IntN(3) == 0 { // words like "epsilon" are other ones then
+				if b.c.older = nil; r.IntN(3) == 0 { // an older analysis, with which words like "epsilon" differ
 					b.c.older = before(t, text.German, 1)
 				}
 				results := b.apply(ix, b.ops(batch)...)
@@ -293,13 +293,13 @@ func TestRandomHistories(t *testing.T) {
 			}
 			b.reanalyze(ix)
 			b.checkFresh(ix)
-			t.Logf("%d segments were analysed again", stale)
+			t.Logf("%d segments were reanalysed", stale)
 		})
 	}
 }
 
-// While batches, the compactor and readers work at once, every view is whole, and the
-// end is right. On mapped files a view that is used too long would end the program.
+// TestBatchesCompactionAndReadersAtOnce runs batches, the compactor and readers at once. Every view must be complete, and the final state
+// right. A view of mapped files that is used after its release would crash the process.
 func TestBatchesCompactionAndReadersAtOnce(t *testing.T) {
 	t.Run("in memory", func(t *testing.T) { allAtOnce(t, vfs.NewMem()) })
 	t.Run("mapped", func(t *testing.T) {
@@ -314,7 +314,7 @@ func allAtOnce(t *testing.T, fsys vfs.FS) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := newBed(t, fsys, Options{MaxIndexingThreads: 2})
 	defer func() { b.close() }()
-	b.c.compactor.plan.MinRun = 2 // merge at every chance
+	b.c.compactor.plan.MinRun = 2 // merge as often as possible
 	b.c.compactor.start()
 	ix := b.create("m")
 	b.apply(ix, AddDocuments{Payload: b.payload().Payload, PrimaryKey: "id"})
@@ -328,7 +328,7 @@ func allAtOnce(t *testing.T, fsys vfs.FS) {
 				v := held(ix.View())
 				docs := 0
 				for _, l := range v.Segments {
-					for _, f := range l.ColumnFields() { // columns come beside the segment meanwhile
+					for _, f := range l.ColumnFields() { // columns are added beside the segment at the same time
 						if c := l.Column(f); c == nil || c.Null() == nil {
 							t.Errorf("field %d has no column", f)
 						}

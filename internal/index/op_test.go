@@ -36,7 +36,7 @@ func TestPointsAreCheckedWhileGeoIsInUse(t *testing.T) {
 		return n
 	}
 
-	// Without the setting anything may stand there.
+	// Without the setting the field may have any value.
 	free := b.create("free")
 	for i, g := range append(bad, good...) {
 		b.apply(free, b.payload(fmt.Sprintf(`{"id":%d,"_geo":%s}`, i, g)))
@@ -46,7 +46,7 @@ func TestPointsAreCheckedWhileGeoIsInUse(t *testing.T) {
 	wantCode(t, err, "invalid_document_geo_field")
 	b.apply(free, update(t, `{"filterableAttributes":["n"]}`))
 
-	// With it, each bad one fails its payload.
+	// With the setting, each bad point fails its payload.
 	ix := b.create("g")
 	b.apply(ix, update(t, `{"sortableAttributes":["_geo"]}`))
 	for _, g := range bad {
@@ -62,10 +62,10 @@ func TestPointsAreCheckedWhileGeoIsInUse(t *testing.T) {
 	}
 	b.apply(ix, b.merge(`{"id":0,"_geo":null}`))
 	if n := points(ix); n != 2 {
-		t.Errorf("%d points after one was taken away, want 2", n)
+		t.Errorf("%d points after one was removed, want 2", n)
 	}
 
-	// Set later, it finds the points that are there.
+	// A later setting finds the existing points.
 	late := b.create("late")
 	b.apply(late, b.payload(`{"id":1,"_geo":{"lat":1,"lng":2}}`, `{"id":2,"note":"\"_geo\""}`))
 	b.apply(late, update(t, `{"filterableAttributes":["_geo"]}`))
@@ -147,7 +147,7 @@ func TestEditByFunction(t *testing.T) {
 	}
 }
 
-// In a batch with other operations a script sees what they made of the documents.
+// TestEditAfterOtherOperations checks that a script sees the results of earlier operations of its batch.
 func TestEditAfterOtherOperations(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -192,11 +192,12 @@ func TestTooManyFieldsFailTheBatch(t *testing.T) {
 	v := held(ix.View())
 	defer v.Release()
 	if v.Fields.Len() != 3 {
-		t.Errorf("%d fields, want id, few and _vectors: those of the failed batch are forgotten", v.Fields.Len())
+		t.Errorf("%d fields, want id, few and _vectors, without those of the failed batch", v.Fields.Len())
 	}
 }
 
-// A change that makes nothing stale writes nothing; new columns are written beside the segments; a refused change changes nothing.
+// TestSettingsChanges checks what a change writes: nothing if nothing is stale, new columns beside the segments, and nothing
+// if it is refused.
 func TestSettingsChanges(t *testing.T) {
 	var log vfs.Log
 	b := newBed(t, vfs.Hook(vfs.NewMem(), log.Hook), Options{MaxIndexingThreads: 2})
@@ -209,14 +210,14 @@ func TestSettingsChanges(t *testing.T) {
 		segments, columns int
 	}{
 		{`{"synonyms":{"cat":["dog"]},"pagination":{"maxTotalHits":5}}`, 0, 0},
-		{`{"filterableAttributes":["n"]}`, 0, 2}, // beside each
+		{`{"filterableAttributes":["n"]}`, 0, 2}, // one beside each segment
 		{`{"filterableAttributes":["n","none"]}`, 0, 0},
 		{`{"filterableAttributes":[]}`, 0, 0},
-		{`{"sortableAttributes":["n","t"]}`, 0, 1}, // the column of n is there still, and the second segment has no t
+		{`{"sortableAttributes":["n","t"]}`, 0, 1}, // the first segment still has the column of n, the second has no t
 		{`{"prefixSearch":"disabled"}`, 0, 0},
 		{`{"prefixSearch":"indexingTime","filterableAttributes":["id"]}`, 2, 0},
 		{`{"sortableAttributes":[]}`, 0, 0},
-		{`{"stopWords":["the"]}`, 1, 0}, // all in one
+		{`{"stopWords":["the"]}`, 1, 0}, // one segment for all
 		{`{"sortableAttributes":["n"]}`, 0, 1},
 	} {
 		log.Take()
@@ -243,7 +244,7 @@ func TestSettingsChanges(t *testing.T) {
 	}
 }
 
-// Documents that come with a settings change in one batch are written under the new settings.
+// TestDocumentsAndSettingsInOneBatch checks that documents in one batch with a change of settings are written under the new settings.
 func TestDocumentsAndSettingsInOneBatch(t *testing.T) {
 	for _, change := range []string{`{"stopWords":["old"]}`, `{"filterableAttributes":["t"]}`} {
 		b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
@@ -256,12 +257,13 @@ func TestDocumentsAndSettingsInOneBatch(t *testing.T) {
 	}
 }
 
-// Each worker writes a segment whenever its share of the memory is full; they are one commit.
+// TestSmallMemoryMakesMoreSegments checks that each worker writes a segment whenever its share of the memory is full, and that one commit
+// covers all of them.
 func TestSmallMemoryMakesMoreSegments(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 3, MaxIndexingMemory: 1})
 	defer b.close()
 	b.c.builderBytes = 1
-	b.c.importPlan.MinRun, b.c.importPlan.MinLargeRun = 1000, 1000 // so that they stay
+	b.c.importPlan.MinRun, b.c.importPlan.MinLargeRun = 1000, 1000 // so that they are not merged
 	ix := b.create("m")
 	var docs []string
 	for i := range 4 * chunkDocuments {
@@ -272,7 +274,7 @@ func TestSmallMemoryMakesMoreSegments(t *testing.T) {
 	n := len(v.Segments)
 	v.Release()
 	if n < 100 {
-		t.Errorf("%d segments, want one a document, or nearly", n)
+		t.Errorf("%d segments, want about one per document", n)
 	}
 	b.checkFresh(ix)
 	if merges := b.compact(ix); merges == 0 {
@@ -336,7 +338,7 @@ func TestDamageInAPayloadFailsTheBatch(t *testing.T) {
 	wantDocuments(t, ix, map[string]string{})
 }
 
-// The id table is a map with a memory.
+// TestIDTableAgreesWithAMap compares the id table with a map.
 func TestIDTableAgreesWithAMap(t *testing.T) {
 	var table idTable
 	seen := map[string]int{}
@@ -411,7 +413,7 @@ func TestAllocatorGivesTheLowestFreeNumber(t *testing.T) {
 		}
 	}
 	take(0, 1, 2, 3)
-	a.begin() // the batch failed
+	a.begin() // as after a failed batch
 	take(0, 1, 2)
 	a.committed()
 	a.free(1)

@@ -16,14 +16,14 @@ import (
 	"svc/internal/vfs"
 )
 
-// patch writes operations as a payload file.
+// patch writes operations to a payload file.
 func (b *bed) patch(operations ...string) PatchDocuments {
 	b.t.Helper()
 	a := b.payload(operations...)
 	return PatchDocuments{Payload: a.Payload, Operations: a.Documents, Contains: true}
 }
 
-// codes returns position, id and code of failures.
+// codes returns position, id and code of each failure.
 func (r *PatchResult) codes() (all []string) {
 	for _, f := range r.Failures {
 		all = append(all, fmt.Sprint(f.Position, " ", f.ID, " ", f.Code))
@@ -40,11 +40,11 @@ func TestPatch(t *testing.T) {
 	r := b.apply(ix, b.patch(
 		`{"id":1,"increment":{"stock":-1},"filter":"stock > 0"}`,
 		`{"id":1,"increment":{"stock":-1},"filter":"stock > 0"}`,
-		`{"id":1,"increment":{"stock":-1},"filter":"stock > 0"}`, // there is none left
+		`{"id":1,"increment":{"stock":-1},"filter":"stock > 0"}`, // none is left
 		`{"id":2,"addToSet":{"t":["a","b"]},"unset":["x"]}`,
 		`{"id":2,"addToSet":{"t":["a","b"]}}`, // nothing to change
 		`{"id":3,"set":{"a.c":2,"z":[1]}}`,
-		`{"id":4,"set":{"a":1}}`, // there is no such document
+		`{"id":4,"set":{"a":1}}`, // no such document
 		`{"id":5,"set":{"a":1},"ifMissing":"create"}`,
 		`{"id":5,"increment":{"a":1}}`,
 		`{"id":6,"set":{"a":1},"ifMissing":"fail"}`,
@@ -79,19 +79,19 @@ func TestPatch(t *testing.T) {
 	wantDocuments(t, ix, want)
 	b.checkFresh(ix)
 
-	// The results come back when the batch is run again after a crash.
+	// A batch that runs again after a crash returns the same results.
 	again, err := ix.Apply(context.Background(), b.batch, []Op{PatchDocuments{}}, nil)
 	if !errors.Is(err, ErrApplied) || !reflect.DeepEqual(again[0].Patched, p) {
 		t.Errorf("%+v, %v", again, err)
 	}
-	// They are those of the manifest after a start, too.
+	// After a start, the results come from the manifest.
 	b.reopen()
 	ix = b.c.Get("p")
 	if again, err := ix.Apply(context.Background(), b.batch, []Op{PatchDocuments{}}, nil); !errors.Is(err, ErrApplied) || !reflect.DeepEqual(again[0].Patched, p) {
 		t.Errorf("after a start: %+v, %v", again, err)
 	}
 
-	// An atomic update changes all or nothing.
+	// An atomic update changes all documents or none.
 	atomic := b.patch(`{"id":1,"set":{"x":1}}`, `{"id":2,"increment":{"t":1}}`, `{"id":9,"set":{"x":1}}`)
 	atomic.Atomic = true
 	r = b.try(ix, atomic)
@@ -106,7 +106,7 @@ func TestPatch(t *testing.T) {
 	want["1"], want["9"] = `{"id":1,"stock":0,"x":1}`, `{"id":9,"x":1}`
 	wantDocuments(t, ix, want)
 
-	// != knows the fields that operations before have brought.
+	// != knows fields that earlier operations created.
 	b.apply(ix, update(t, `{"filterableAttributes":["stock","_geo","tag","brought"]}`))
 	r = b.apply(ix, b.patch(`{"id":1,"set":{"w":1},"filter":"brought != 2"}`), b.merge(`{"id":3,"brought":1}`),
 		b.patch(`{"id":3,"set":{"w":1},"filter":"brought != 2"}`, `{"id":9,"set":{"w":1},"filter":"brought != 2"}`))
@@ -116,7 +116,7 @@ func TestPatch(t *testing.T) {
 	want["3"], want["9"] = `{"id":3,"a":{"b":1,"c":2},"z":[1],"tag":"newer","brought":1,"w":1}`, `{"id":9,"x":1,"w":1}`
 	wantDocuments(t, ix, want)
 
-	// Operations see what is before them in the batch, and are seen by what follows.
+	// Operations see earlier operations of the batch, and later ones see them.
 	b.apply(ix, b.merge(`{"id":9,"y":[1]}`), DeleteDocuments{[]string{"5"}}, b.patch(`{"id":9,"append":{"y":2}}`, `{"id":5,"set":{"x":1}}`), b.merge(`{"id":9,"z":0}`),
 		b.patch(`{"id":9,"unset":["x"]}`, `{"id":1,"set":{"stock":7}}`), DeleteByFilter{[]byte(`"stock = 7"`)})
 	delete(want, "5")
@@ -131,7 +131,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// Of an index without a primary key the first operation names it, once it makes a document.
+// TestPatchFindsThePrimaryKey checks that the first operation which creates a document determines the primary key.
 func TestPatchFindsThePrimaryKey(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -139,7 +139,7 @@ func TestPatchFindsThePrimaryKey(t *testing.T) {
 	wantCode(t, b.try(ix, b.patch(`{"set":{"a":1}}`))[0].Err, "index_primary_key_no_candidate_found")
 	b.apply(ix, b.patch(`{"sku_id":1,"set":{"a":1}}`))
 	if v := held(ix.View()); v.PrimaryKey != "" {
-		t.Errorf("the primary key is %q, without a document", v.PrimaryKey)
+		t.Errorf("the primary key is %q although no document was created", v.PrimaryKey)
 	} else {
 		v.Release()
 	}
@@ -160,7 +160,7 @@ func TestDamagedOperationsChangeNothing(t *testing.T) {
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1}`})
 }
 
-// Failures are listed by position, and no more than a manifest should keep.
+// TestManyFailures checks that failures are listed by position, up to the limit of a manifest.
 func TestManyFailures(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -181,8 +181,8 @@ func TestManyFailures(t *testing.T) {
 	}
 }
 
-// TestPatchesEmbedWhatChanges counts the texts that go to the provider.
-func TestPatchesEmbedWhatChanges(t *testing.T) {
+// TestPatchesEmbedOnlyChanges counts the texts that the provider embeds.
+func TestPatchesEmbedOnlyChanges(t *testing.T) {
 	p := newProvider(t)
 	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
 	defer b.close()
@@ -219,8 +219,8 @@ func TestPatchesEmbedWhatChanges(t *testing.T) {
 	}
 }
 
-// TestPatchesAreThoseOfTheModel runs random updates beside additions and deletions, with documents in many segments, restarts and merges.
-func TestPatchesAreThoseOfTheModel(t *testing.T) {
+// TestPatchesAgreeWithAModel runs random updates beside additions and deletions, with documents in many segments, restarts and merges.
+func TestPatchesAgreeWithAModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))

@@ -10,8 +10,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestFiltersSeeTheBatch applies random operations as one batch and, to another index, one by one: the results and the documents are
-// the same, no file of the batch's own stays, and filters delete documents of the batch.
+// TestFiltersSeeTheBatch applies random operations as one batch, and one by one to another index. Results and documents must be the same,
+// no temporary file may stay, and filters must delete documents of their own batch.
 func TestFiltersSeeTheBatch(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -48,7 +48,7 @@ func TestFiltersSeeTheBatch(t *testing.T) {
 		together, apart := b.create(fmt.Sprintf("together%d", round)), b.create(fmt.Sprintf("apart%d", round))
 		for _, ix := range []*Index{together, apart} {
 			b.apply(ix, update(t, open))
-			b.apply(ix, b.payload(`{"id":99,"kind":1,"n":1,"list":1,"o":{"p":1},"_geo":{"lat":0,"lng":0}}`)) // != needs a field that there was once
+			b.apply(ix, b.payload(`{"id":99,"kind":1,"n":1,"list":1,"o":{"p":1},"_geo":{"lat":0,"lng":0}}`)) // != needs a field that has existed
 		}
 		for range 3 { // batches
 			var ops []Op

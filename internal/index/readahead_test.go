@@ -8,7 +8,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// readSegments returns, by segment, whether it was read ahead, and whether the view knows.
+// readSegments returns which segments were read ahead, and checks that the view agrees.
 func readSegments(t *testing.T, ix *Index) (files []bool) {
 	t.Helper()
 	v := held(ix.take())
@@ -22,9 +22,9 @@ func readSegments(t *testing.T, ix *Index) (files []bool) {
 	return files
 }
 
-// Segments are read ahead when they are new, when the start opens them, and when somebody takes a view to search, but not for looks,
-// inspections, copies, statistics, plain views and writes.
-func TestWhoReadsAhead(t *testing.T) {
+// TestWhatReadsAhead checks that segments are read ahead when they are new, when the start opens them, and when a view is taken to search.
+// Checks, inspections, copies, statistics, plain views and writes do not read ahead.
+func TestWhatReadsAhead(t *testing.T) {
 	b := manyIndexes(t, vfs.NewMem(), 2, Options{keptLoaded: 1})
 	defer func() { b.close() }()
 	ix := b.c.Get("i0")
@@ -58,12 +58,12 @@ func TestWhoReadsAhead(t *testing.T) {
 	held(ix.View()).Release()
 	want("a search", true, true, true)
 
-	// What changes a closed index reads what the next search may not need any more.
+	// Operations that change a closed index do not read ahead.
 	var before *View
 	changes := func(what string, change func() error) {
 		t.Helper()
 		if !ix.evict() {
-			t.Fatalf("before %s it is not evicted", what)
+			t.Fatalf("before %s the index is not evicted", what)
 		}
 		before = held(ix.take())
 		defer before.Release()
@@ -80,7 +80,7 @@ func TestWhoReadsAhead(t *testing.T) {
 	changes("the primary key", func() error { return ix.SetPrimaryKey("id", b.batch) })
 	changes("times", func() error { return ix.SetTimes(time.Unix(1, 0), time.Unix(2, 0)) })
 	changes("statistics", func() error {
-		ix.current.Load().tally.Store(nil) // as after a start from a manifest of an earlier svc
+		ix.current.Load().tally.Store(nil) // as after a start with a manifest of an earlier svc
 		_, err := ix.Counts()
 		return err
 	})

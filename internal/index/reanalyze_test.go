@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// before returns what a program analysed with that had another version of a pipeline.
+// before returns a function that makes an analyzer use an earlier version of a pipeline.
 func before(t testing.TB, p text.Pipeline, version uint16) func(*text.Analyzer) *text.Analyzer {
 	return func(a *text.Analyzer) *text.Analyzer {
 		v, lost := text.VersionsOf([]text.Part{{Pipeline: uint16(p), Version: version}})
@@ -26,7 +26,7 @@ func before(t testing.TB, p text.Pipeline, version uint16) func(*text.Analyzer) 
 	}
 }
 
-// reanalyze makes all stale words of an index again, and returns of how many segments.
+// reanalyze rebuilds all stale words of an index, and returns the number of segments.
 func (b *bed) reanalyze(ix *Index) (segments int) {
 	b.t.Helper()
 	for {
@@ -41,7 +41,7 @@ func (b *bed) reanalyze(ix *Index) (segments int) {
 	}
 }
 
-// stale returns of how many documents of an index words are stale.
+// stale returns the number of documents of an index with stale words.
 func (b *bed) stale(ix *Index) int {
 	v := held(ix.View())
 	defer v.Release()
@@ -50,7 +50,8 @@ func (b *bed) stale(ix *Index) int {
 
 const inGerman = `{"localizedAttributes":[{"attributePatterns":["de"],"locales":["deu"]}]}`
 
-// What an older program has indexed is indexed again, with all else that documents have; what goes through the same versions stays.
+// TestStaleWordsAreIndexedAgain checks that words from an older analysis are rebuilt without loss of other data, and that words of
+// unchanged pipelines stay.
 func TestStaleWordsAreIndexedAgain(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer func() { b.close() }()
@@ -65,10 +66,10 @@ func TestStaleWordsAreIndexedAgain(t *testing.T) {
 		t.Errorf("words of %d documents are stale, want 2", n)
 	}
 	if n := b.reanalyze(ix); n != 1 || b.stale(ix) != 0 {
-		t.Errorf("%d segments were analysed again, and words of %d documents are still stale", n, b.stale(ix))
+		t.Errorf("%d segments were reanalysed, words of %d documents are still stale", n, b.stale(ix))
 	}
 	b.checkFresh(ix)
-	// Where an older segment is merged, what is stale stays so.
+	// Merging keeps stale words stale.
 	b.c.older = before(t, text.German, 1)
 	b.apply(ix, b.payload(`{"id":6,"de":"epsilon"}`))
 	b.c.older = nil
@@ -83,7 +84,7 @@ func TestStaleWordsAreIndexedAgain(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// Vectors stay with documents whose words are made again.
+// TestVectorsOutliveReanalysis checks that documents keep their vectors when their words are rebuilt.
 func TestVectorsOutliveReanalysis(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer func() { b.close() }()
@@ -102,14 +103,15 @@ func TestVectorsOutliveReanalysis(t *testing.T) {
 		t.Fatalf("%d vectors and documents with one, want %d", n, want)
 	}
 	if b.reanalyze(ix) == 0 {
-		t.Error("no words were made again")
+		t.Error("no words were rebuilt")
 	}
 	if n, want := count(), [2]int{3, 2}; n != want {
-		t.Errorf("%d vectors and documents with one after words were made again, want %d", n, want)
+		t.Errorf("%d vectors and documents with one after the rebuild, want %d", n, want)
 	}
 }
 
-// A segment without recorded versions is indexed again if its words may have another version. Only a locale makes German possible.
+// TestUnrecordedWords checks that a segment without recorded versions is reanalysed if its words may come from another version. German
+// words are possible only with a locale.
 func TestUnrecordedWords(t *testing.T) {
 	for _, test := range []struct {
 		settings string
@@ -127,7 +129,7 @@ func TestUnrecordedWords(t *testing.T) {
 		b.apply(ix, update(t, test.settings))
 		b.apply(ix, b.payload(`{"id":1,"t":"epsilon","u":"one"}`))
 		b.c.older, b.c.unrecorded = nil, false
-		// Other pipelines may have a newer version, too.
+		// Words of other pipelines may be stale as well.
 		v := held(ix.View())
 		german := false
 		for _, part := range v.Stale().Parts {
@@ -135,7 +137,7 @@ func TestUnrecordedWords(t *testing.T) {
 		}
 		v.Release()
 		if german != test.stale {
-			t.Errorf("%s: German words may be stale: %t, want %t", test.settings, german, test.stale)
+			t.Errorf("%s: German words stale: %t, want %t", test.settings, german, test.stale)
 		}
 		b.reanalyze(ix)
 		b.checkFresh(ix)
@@ -143,7 +145,7 @@ func TestUnrecordedWords(t *testing.T) {
 	}
 }
 
-// The catalog finds stale words when it is opened, and tells of its work.
+// TestStaleWordsAreFoundAtTheStart checks that the catalog finds stale words when it opens, and logs its work.
 func TestStaleWordsAreFoundAtTheStart(t *testing.T) {
 	for _, closed := range []bool{false, true} { // whether the start leaves the index closed
 		var log logstest.Buffer
@@ -178,7 +180,8 @@ func TestStaleWordsAreFoundAtTheStart(t *testing.T) {
 	}
 }
 
-// Documents that are changed or deleted while the words of their segment are made again are as they are afterwards.
+// TestBatchesBesideReanalysis checks that documents changed or deleted while the words of their segment are rebuilt stay
+// changed or deleted.
 func TestBatchesBesideReanalysis(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer func() { b.close() }()
@@ -204,7 +207,7 @@ func TestBatchesBesideReanalysis(t *testing.T) {
 		}
 	}
 	if changed == 0 {
-		t.Error("nothing was changed meanwhile")
+		t.Error("no document was changed during the rebuild")
 	}
 	v := held(ix.View())
 	if n := v.Documents(); n != 10-changed {
@@ -214,7 +217,7 @@ func TestBatchesBesideReanalysis(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// A change of the settings, which needs all segments, does not wait until words are made again.
+// TestReanalysisStopsForSettings checks that a change of settings, which needs all segments, does not wait for the end of a reanalysis.
 func TestReanalysisStopsForSettings(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer func() { b.close() }()
@@ -243,18 +246,18 @@ func TestReanalysisStopsForSettings(t *testing.T) {
 		}
 	})
 	if err == nil {
-		t.Error("it went on")
+		t.Error("the reanalysis was not stopped")
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if n := b.reanalyze(ix); n != 0 { // the settings had all words made again
+	if n := b.reanalyze(ix); n != 0 { // the change of settings rebuilt all words
 		t.Errorf("%d segments were still stale", n)
 	}
 	b.checkFresh(ix)
 }
 
-// An index whose words cannot be indexed again does not hold up the others, and is tried again after a pause.
+// TestReanalysisGoesOnBesideFailures checks that an index whose reanalysis fails does not block the others, and is retried after a pause.
 func TestReanalysisGoesOnBesideFailures(t *testing.T) {
 	var log logstest.Buffer
 	var full atomic.Pointer[string] // the directory in which nothing can be created; nil: none

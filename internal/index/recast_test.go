@@ -13,15 +13,15 @@ import (
 	"svc/internal/vfs"
 )
 
-// recastBed is a bed whose segments are recast from the first document on.
+// recastBed returns a bed that recasts segments from `fewest` changed documents on.
 func recastBed(t *testing.T, fewest int) (*bed, *Index) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
 	b.c.builderBytes, b.c.recastRows = 1<<10, fewest
-	b.c.importPlan.MinRun, b.c.importPlan.MinLargeRun = 1000, 1000 // so that there are several segments
+	b.c.importPlan.MinRun, b.c.importPlan.MinLargeRun = 1000, 1000 // so that the segments stay apart
 	return b, b.create("p")
 }
 
-// TestRecast names changes that leave all words as they are, and some that do not.
+// TestRecast checks which changes leave all words as they are, so that a segment is recast.
 func TestRecast(t *testing.T) {
 	wide := "{"
 	for n := range maxMovedFields - 2 {
@@ -42,16 +42,16 @@ func TestRecast(t *testing.T) {
 		{"a number that is searched", `"set":{"o.q":7}`, false},
 		{"a new field", `"set":{"fresh":1}`, false},
 		{"a new field with words", `"set":{"w":"words"}`, false},
-		{"a known field that comes", `"set":{"seldom":1}`, true},
-		{"a field that goes", `"unset":["n"]`, true},
-		{"a nested field that goes", `"unset":["o.p"]`, true},
-		{"a nested field with words that goes", `"unset":["o.q"]`, false},
-		{"a field with words that goes", `"unset":["t"]`, false},
-		{"a hidden field that goes", `"unset":["hidden"]`, true},
-		{"one that goes and one that comes", `"unset":["n"],"set":{"seldom":{"deep":2}}`, true},
-		{"a key with a dot that goes", `"unset":["x.y"]`, false},
-		{"as many fields as may go", `"unset":["wide"]`, true}, // and wide itself
-		{"too many fields that go", `"unset":["wide","n"]`, false},
+		{"a known field added", `"set":{"seldom":1}`, true},
+		{"a field removed", `"unset":["n"]`, true},
+		{"a nested field removed", `"unset":["o.p"]`, true},
+		{"a nested field with words removed", `"unset":["o.q"]`, false},
+		{"a field with words removed", `"unset":["t"]`, false},
+		{"a hidden field removed", `"unset":["hidden"]`, true},
+		{"one removed and one added", `"unset":["n"],"set":{"seldom":{"deep":2}}`, true},
+		{"a key with a dot removed", `"unset":["x.y"]`, false},
+		{"the most fields removed", `"unset":["wide"]`, true}, // including wide itself
+		{"too many fields removed", `"unset":["wide","n"]`, false},
 		{"a point", `"set":{"_geo":{"lat":2,"lng":2}}`, false},
 	} {
 		b, ix := recastBed(t, 1)
@@ -69,14 +69,14 @@ func TestRecast(t *testing.T) {
 			t.Errorf("%s: words are copied: %v, want %v", tt.name, recast, tt.recast)
 		}
 		if n := b.c.Work().Documents - before.Documents; n != 20 {
-			t.Errorf("%s: %d documents are counted", tt.name, n)
+			t.Errorf("%s: %d documents in the statistics", tt.name, n)
 		}
 		b.checkFresh(ix)
 		b.close()
 	}
 }
 
-// TestFewChangesAreNotRecast changes fewer documents of a segment than are worth writing all of it again.
+// TestFewChangesAreNotRecast checks that a segment is not recast for fewer changes than justify rewriting it.
 func TestFewChangesAreNotRecast(t *testing.T) {
 	b, ix := recastBed(t, 2)
 	b.c.builderBytes = 1 << 20
@@ -108,7 +108,7 @@ func TestFewChangesAreNotRecast(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// TestSegmentsOfMergesAreNotRecast changes documents while a merge has their segment.
+// TestSegmentsOfMergesAreNotRecast changes documents while a merge reads their segment.
 func TestSegmentsOfMergesAreNotRecast(t *testing.T) {
 	b, ix := recastBed(t, 1)
 	defer b.close()
@@ -120,20 +120,20 @@ func TestSegmentsOfMergesAreNotRecast(t *testing.T) {
 	b.apply(ix, b.patch(`{"id":1,"set":{"n":2}}`))
 	ix.merges.end(m)
 	if b.c.Work().Merges > before {
-		t.Error("a segment is recast that a merge has")
+		t.Error("a segment is recast during its merge")
 	}
 	b.apply(ix, b.patch(`{"id":1,"set":{"n":3}}`))
 	if b.c.Work().Merges == before {
 		t.Error("no segment is recast")
 	}
 	if n := ix.merges.count(); n != 0 {
-		t.Errorf("%d merges go on", n)
+		t.Errorf("%d merges are still running", n)
 	}
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"t":"words","n":3}`})
 }
 
-// TestSegmentsThatWereMergedAreNotRecast merges the segments while the batch runs.
-func TestSegmentsThatWereMergedAreNotRecast(t *testing.T) {
+// TestMergedSegmentsAreNotRecast merges the segments while the batch runs.
+func TestMergedSegmentsAreNotRecast(t *testing.T) {
 	b, ix := recastBed(t, 1)
 	defer b.close()
 	b.apply(ix, update(t, `{"searchableAttributes":["t"],"filterableAttributes":["n"]}`), b.payload(`{"id":1,"t":"words","n":1}`))
@@ -161,8 +161,8 @@ func TestSegmentsThatWereMergedAreNotRecast(t *testing.T) {
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"t":"words","n":2}`, "2": `{"id":2,"t":"words","n":2}`})
 }
 
-// TestFailuresOfRecastsAreNoneOfBatches replaces the documents of a segment that cannot be recast.
-func TestFailuresOfRecastsAreNoneOfBatches(t *testing.T) {
+// TestAFailedRecastDoesNotFailItsBatch replaces documents of a segment that cannot be recast.
+func TestAFailedRecastDoesNotFailItsBatch(t *testing.T) {
 	const n = 900
 	documents := func(value int) (docs []string) {
 		for id := range n {
@@ -217,8 +217,8 @@ func TestFailuresOfRecastsAreNoneOfBatches(t *testing.T) {
 	}
 }
 
-// TestRecastIsAsIndexedAgain runs the same random batches on an index that recasts segments and on one that never does.
-func TestRecastIsAsIndexedAgain(t *testing.T) {
+// TestRecastEqualsIndexing runs the same random batches on an index that recasts segments and on one that never does.
+func TestRecastEqualsIndexing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 4))
@@ -245,7 +245,7 @@ func TestRecastIsAsIndexedAgain(t *testing.T) {
 	document := func(id int) string {
 		t := value(`"one"`, `"two words"`, `"Three more words"`, `7`, `null`, `["a","b c"]`)
 		if r.IntN(60) == 0 {
-			t = `"` + strings.Repeat(long, r.IntN(5)) + `"` // in pieces, or too long
+			t = `"` + strings.Repeat(long, r.IntN(5)) + `"` // split, or too long
 		}
 		return fmt.Sprintf(`{"id":%d,"t":%s,"n":%s,"tags":%s,"o":{"p":%s,"q":%s}%s}`, id, t, value("1", "2.5", `"x"`, "null", "[]", "[1,2]", "18446744073709551615"),
 			value(`["a"]`, `["A","b"]`, `"b"`, `""`, "[null]"), value("1", "true", `["é","e"]`, `{"x":1}`), value(`"deep"`, "null", "3"), value("", "", `,"o.p":4`, `,"_geo":{"lat":1,"lng":2}`))
@@ -276,7 +276,7 @@ func TestRecastIsAsIndexedAgain(t *testing.T) {
 				made = append(made, func(*bed) Op { return DeleteDocuments{ids} })
 			default:
 				lines := some(operation)
-				if same := operation(0); r.IntN(2) == 0 { // of all documents
+				if same := operation(0); r.IntN(2) == 0 { // the same operation for all documents
 					lines = nil
 					for id := range 60 {
 						lines = append(lines, strings.Replace(same, `"id":0`, fmt.Sprintf(`"id":%d`, id), 1))
@@ -296,7 +296,7 @@ func TestRecastIsAsIndexedAgain(t *testing.T) {
 		}
 		v, w := held(ix.View()), held(twin.View())
 		if got, want := dump(t, v), dump(t, w); got != want {
-			t.Fatalf("the index differs from one that recasts nothing:\n%s", firstDifference(got, want))
+			t.Fatalf("the index differs from one without recasts:\n%s", firstDifference(got, want))
 		}
 		if got, want := numbers(v), numbers(w); !maps.Equal(got, want) {
 			t.Fatalf("documents have the numbers %v, want %v", got, want)
@@ -306,7 +306,7 @@ func TestRecastIsAsIndexedAgain(t *testing.T) {
 	}
 	one.checkFresh(ix)
 	if two.c.Work().Merges > 0 {
-		t.Error("the twin recasts segments, too")
+		t.Error("the reference recasts segments")
 	}
 	before := one.c.Work().Merges
 	v := held(ix.View())

@@ -14,8 +14,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// roundedBed opens what a server left whose columns rounded integers: three segments, of which two have large ones, and columns
-// beside these.
+// roundedBed opens an index of a server whose columns rounded integers: three segments, two of which have large integers and
+// columns beside them.
 func roundedBed(t *testing.T) (*bed, *Index) {
 	t.Helper()
 	f, err := os.Open("../../cmd/svc/testdata/format3integers.tar.gz")
@@ -57,7 +57,7 @@ func roundedBed(t *testing.T) (*bed, *Index) {
 	return b, b.c.Get("n")
 }
 
-// roundedColumnsOf counts the columns of an index that are rounded.
+// roundedColumnsOf returns the number of columns of an index that are rounded.
 func roundedColumnsOf(t *testing.T, ix *Index) (n int) {
 	t.Helper()
 	v := held(ix.View())
@@ -68,16 +68,15 @@ func roundedColumnsOf(t *testing.T, ix *Index) (n int) {
 	return n
 }
 
-// TestRoundedColumnsAreReadAgain brings an index whose columns were rounded up to what its documents say, by each way in which segments are
-// written again.
+// TestRoundedColumnsAreReadAgain repairs rounded columns in each way in which segments are rewritten.
 func TestRoundedColumnsAreReadAgain(t *testing.T) {
 	for name, by := range map[string]func(b *bed, ix *Index){
 		"reanalysis": func(b *bed, ix *Index) {
 			if n := b.compact(ix); n != 0 {
-				t.Errorf("%d segments are written by the compactor and then again", n)
+				t.Errorf("%d segments are rewritten after the compactor", n)
 			}
 			if n := b.reanalyze(ix); n != 3 {
-				t.Errorf("%d segments are written again, want 3", n)
+				t.Errorf("%d segments are rewritten, want 3", n)
 			}
 		},
 		"a merge": func(b *bed, ix *Index) {
@@ -113,21 +112,21 @@ func TestRoundedColumnsAreReadAgain(t *testing.T) {
 			}
 			b.checkFresh(ix)
 			if n := b.compact(ix); n != 0 {
-				t.Errorf("%d segments are written again for nothing", n)
+				t.Errorf("%d segments are rewritten needlessly", n)
 			}
 			b.reopen()
 			b.checkFresh(b.c.Get("n"))
 			plain := b.c.Get("plain")
 			if n := b.compact(plain); n != 0 {
-				t.Errorf("%d segments without large integers are written again", n)
+				t.Errorf("%d segments without large integers are rewritten", n)
 			}
 			b.checkFresh(plain)
 		})
 	}
 }
 
-// TestReadingColumnsAgainEnds ends what reads columns again, and leaves the index as it was.
-func TestReadingColumnsAgainEnds(t *testing.T) {
+// TestReadingColumnsAgainCanBeStopped stops the repair of rounded columns, which must leave the index unchanged.
+func TestReadingColumnsAgainCanBeStopped(t *testing.T) {
 	b, ix := roundedBed(t)
 	defer func() { b.close() }()
 	asked := 0
@@ -139,7 +138,7 @@ func TestReadingColumnsAgainEnds(t *testing.T) {
 	})
 	v.Release()
 	if !errors.Is(err, stop) || asked != 1 {
-		t.Errorf("%v after %d questions", err, asked)
+		t.Errorf("%v after %d calls of the throttle", err, asked)
 	}
 	if n := roundedColumnsOf(t, ix); n != 6 {
 		t.Errorf("%d columns are rounded, want 6", n)

@@ -7,12 +7,12 @@ import (
 	"svc/internal/pace"
 )
 
-// TestSamplesAreSpreadAndBounded samples batches of documents of several sizes: samples reach the end of the batch and make a dictionary,
-// and of large documents few are read.
+// TestSamplesAreSpreadAndBounded samples batches with documents of several sizes. Samples must reach the end of the batch and suffice for
+// a dictionary, and few large documents are read.
 func TestSamplesAreSpreadAndBounded(t *testing.T) {
 	for _, tt := range []struct {
 		documents, bytes int
-		read             int // documents
+		read             int // documents read
 	}{
 		{100, 300, 100}, {1000, 300, 512}, {3000, 300, 750}, {100_000, 300, 1024}, {100_000, 7 << 10, 1024},
 		{64, 100 << 10, 64}, {200, 100 << 10, 82}, {50_000, 100 << 10, 82}, {1000, 4 << 20, 2}, {1, 300, 1}, {0, 0, 0},
@@ -22,7 +22,7 @@ func TestSamplesAreSpreadAndBounded(t *testing.T) {
 		last, read := -1, 0
 		docs, err := w.samples(tt.documents, func(i int) ([]byte, error) {
 			if i <= last || i >= tt.documents {
-				t.Fatalf("%d documents: %d is read after %d", tt.documents, i, last)
+				t.Fatalf("%d documents: document %d is read after %d", tt.documents, i, last)
 			}
 			last, read = i, read+1
 			return doc, nil
@@ -31,7 +31,7 @@ func TestSamplesAreSpreadAndBounded(t *testing.T) {
 			t.Errorf("%d documents of %d bytes: %d are read, want %d, %d kept: %v", tt.documents, tt.bytes, read, tt.read, len(docs), err)
 		}
 		if last < tt.documents/2-1 {
-			t.Errorf("%d documents of %d bytes: none is read after number %d", tt.documents, tt.bytes, last)
+			t.Errorf("%d documents of %d bytes: none is read after document %d", tt.documents, tt.bytes, last)
 		}
 		for _, d := range docs {
 			if len(d) != min(tt.bytes, sampledDocumentBytes) {

@@ -19,7 +19,8 @@ func synonymsOf(b *bed, ix *Index, word string) string {
 	return fmt.Sprint(v.Synonyms().Lookup(word, 100))
 }
 
-// Large settings have a file, which only a change of them writes; small ones have none.
+// TestLargeSettingsHaveAFile checks that large settings have a file, which is written only when they change, and that small
+// settings have none.
 func TestLargeSettingsHaveAFile(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{inlineSettings: inlineSettingsBytes})
 	defer func() { b.close() }()
@@ -61,7 +62,7 @@ func TestLargeSettingsHaveAFile(t *testing.T) {
 	}
 }
 
-// writeAgain replaces the file of the settings of an index, which is closed meanwhile.
+// writeAgain closes an index, replaces the file of its settings, and opens it again.
 func (b *bed) writeAgain(ix *Index, change func(c *synonym.Content)) *Index {
 	b.t.Helper()
 	v := held(ix.View())
@@ -81,7 +82,8 @@ func (b *bed) writeAgain(ix *Index, change func(c *synonym.Content)) *Index {
 	return ix
 }
 
-// A table of synonyms that another version of the analysis made is not asked, and the next commit writes another one.
+// TestSynonymsOfAnotherAnalysis checks that a synonym table from another version of the analysis is not used, and that the next
+// commit replaces it.
 func TestSynonymsOfAnotherAnalysis(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer func() { b.close() }()
@@ -90,29 +92,29 @@ func TestSynonymsOfAnotherAnalysis(t *testing.T) {
 	other := synonym.Make(map[string][][]string{"one": {{"other"}}})
 	ix = b.writeAgain(ix, func(c *synonym.Content) { c.Table = other })
 	if got := synonymsOf(b, ix, "one"); got != "[[other]]" {
-		t.Errorf("the table of the file is not asked: %s", got)
+		t.Errorf("the table of the file is not used: %s", got)
 	}
 	ix = b.writeAgain(ix, func(c *synonym.Content) { c.Table, c.Stamp = other, 1 })
 	if got := synonymsOf(b, ix, "one"); got != "[[two]]" {
-		t.Errorf("another version's table is asked: %s", got)
+		t.Errorf("the table of another version is used: %s", got)
 	}
 	before := b.filesOf(ix, setSuffix)
 	b.apply(ix, b.payload(`{"id":1,"t":"one"}`))
 	after := b.filesOf(ix, setSuffix)
 	if len(after) != 1 || after[0] == before[0] {
-		t.Errorf("files of settings %v became %v, want another one", before, after)
+		t.Errorf("files of settings %v became %v, want a new file", before, after)
 	}
 	b.reopen()
 	ix = b.c.Get("m")
 	v := held(ix.View())
 	defer v.Release()
 	if v.kept.spoiled.Load() {
-		t.Error("the new file is of another version, too")
+		t.Error("the new file also has another version")
 	}
 	b.checkFresh(ix)
 }
 
-// Large settings in the manifest, as earlier programs left them, move to a file with the next commit.
+// TestLargeSettingsLeaveTheManifest checks that large settings in the manifest of an earlier svc move to a file with the next commit.
 func TestLargeSettingsLeaveTheManifest(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{inlineSettings: 1 << 20})
 	defer func() { b.close() }()
@@ -138,13 +140,13 @@ func TestLargeSettingsLeaveTheManifest(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// The settings of an index with a damaged file are lost; damage of the table alone loses nothing.
+// TestDamagedFilesOfSettings checks that damage of the file loses the settings, and that damage of the synonym table alone loses nothing.
 func TestDamagedFilesOfSettings(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		damage func(file []byte) []byte
 		aside  bool
-		mended bool // by a salvage
+		mended bool // whether a salvage repairs the index
 	}{
 		{"missing", func([]byte) []byte { return nil }, true, false},
 		{"empty", func([]byte) []byte { return []byte{} }, true, false},
@@ -183,7 +185,7 @@ func TestDamagedFilesOfSettings(t *testing.T) {
 		}
 		b.open()
 		if b.c.Damaged("m") != test.aside {
-			t.Errorf("%s: set aside: %v, want %v", test.name, !test.aside, test.aside)
+			t.Errorf("%s: quarantined: %v, want %v", test.name, !test.aside, test.aside)
 		}
 		if test.aside {
 			if err := vfs.WriteFile(b.fs, name, good); err != nil {
@@ -208,9 +210,9 @@ func TestDamagedFilesOfSettings(t *testing.T) {
 	}
 }
 
-// Damage in a file of settings that is open is met by an inspection, which has it written again from memory, and by copies, which have a
-// sound file.
-func TestSettingsThatAreDamagedWhileOpen(t *testing.T) {
+// TestSettingsDamagedWhileOpen damages the file of open settings. An inspection must find the damage and rewrite the file from memory;
+// copies must get a sound file.
+func TestSettingsDamagedWhileOpen(t *testing.T) {
 	for _, inspected := range []bool{true, false} {
 		t.Chdir(t.TempDir())
 		b := newBed(t, vfs.OS, Options{})
@@ -251,7 +253,7 @@ func TestSettingsThatAreDamagedWhileOpen(t *testing.T) {
 		}
 		old.Release()
 		if after := b.filesOf(ix, setSuffix); len(after) != 1 || after[0] == before[0] {
-			t.Errorf("files of settings %v became %v, want another one", before, after)
+			t.Errorf("files of settings %v became %v, want a new file", before, after)
 		}
 		b.reopen()
 		if got := synonymsOf(b, b.c.Get("a"), "one"); got != "[[two]]" {
@@ -261,7 +263,7 @@ func TestSettingsThatAreDamagedWhileOpen(t *testing.T) {
 	}
 }
 
-// A copy has the file of settings that it was frozen with, whatever is changed meanwhile.
+// TestCopiesHaveSettings checks that a copy has the file of settings from the time when it was frozen, whatever changes later.
 func TestCopiesHaveSettings(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer func() { b.close() }()
@@ -294,7 +296,8 @@ func TestCopiesHaveSettings(t *testing.T) {
 	}
 }
 
-// A view keeps its synonyms while later views have others, on a file system that cannot remove open files, too.
+// TestViewsKeepTheirSynonyms checks that a view keeps its synonyms while later views have others, also on a file system that cannot
+// remove open files.
 func TestViewsKeepTheirSynonyms(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer func() { b.close() }()
@@ -307,14 +310,14 @@ func TestViewsKeepTheirSynonyms(t *testing.T) {
 		t.Fatal(err)
 	}
 	if trial.kept != old.kept {
-		t.Error("a trial of other rules makes another table of synonyms")
+		t.Error("trying other rules builds a new synonym table")
 	}
 	other, err := ix.Try(old, update(t, `{"synonyms":{"one":["tried"]}}`).Update)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(other.Synonyms().Lookup("one", 9)); got != "[[tried]]" {
-		t.Errorf("a trial of other synonyms has %s", got)
+		t.Errorf("trying other synonyms returns %s", got)
 	}
 	other.Release()
 	b.apply(ix, update(t, `{"synonyms":{"one":["second"]}}`))
@@ -325,11 +328,11 @@ func TestViewsKeepTheirSynonyms(t *testing.T) {
 	}
 	old.Release()
 	if _, err := b.fs.Stat(file); err != nil {
-		t.Errorf("the file is gone while a trial has it: %v", err)
+		t.Errorf("the file is removed while a trial uses it: %v", err)
 	}
 	trial.Release()
 	if _, err := b.fs.Stat(file); err == nil {
-		t.Error("the file is left after its last view")
+		t.Error("the file stays after its last view")
 	}
 	if got := synonymsOf(b, ix, "one"); got != "[[second]]" {
 		t.Errorf("the index has %s", got)

@@ -2,7 +2,7 @@ package index
 
 import "testing"
 
-// TestBuilderShare has batches that know of no and of a million documents, with much and with little memory.
+// TestBuilderShare checks the memory of a segment builder for batches with no or a million known documents, and much or little memory.
 func TestBuilderShare(t *testing.T) {
 	million := chunked[docState]{}
 	for range 1_000_000 {
@@ -36,20 +36,20 @@ func TestBuilderShare(t *testing.T) {
 	}
 }
 
-// TestLaterSegmentsAreLarger asks for the share before and after the first segments.
+// TestLaterSegmentsAreLarger checks the share before and after the first segments.
 func TestLaterSegmentsAreLarger(t *testing.T) {
 	for later, want := range map[int64]int64{0: 10, 5: 10, 17: 17} {
 		k := &worker{w: &writer{share: 10, laterShare: later}}
 		if got := k.share(); got != 10 {
-			t.Errorf("the first segment: %d bytes, want 10", got)
+			t.Errorf("first segment: %d bytes, want 10", got)
 		}
 		if k.flushed = earlySegments; k.share() != want {
-			t.Errorf("the next ones, with %d: %d bytes, want %d", later, k.share(), want)
+			t.Errorf("later segments, with %d: %d bytes, want %d", later, k.share(), want)
 		}
 	}
 }
 
-// TestReservedSlotsFitTheMemory reserves as much as a batch may.
+// TestReservedSlotsFitTheMemory reserves as many ids as a batch may.
 func TestReservedSlotsFitTheMemory(t *testing.T) {
 	for _, memory := range []int64{0, 1 << 10, 1 << 20, 3 << 20, 100 << 20} {
 		for _, background := range []bool{false, true} {

@@ -19,7 +19,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// Damage of an index that is not open is told soon after the start, without being asked for, and when it is met.
+// TestDamageOfEvictedIndexes checks that damage of a closed index is reported by the startup scan, and when a request finds it first.
 func TestDamageOfEvictedIndexes(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		var logged logstest.Buffer
@@ -43,14 +43,14 @@ func TestDamageOfEvictedIndexes(t *testing.T) {
 			wantCode(t, err, "invalid_store_file")
 			views := b.c.Views()
 			if views.Get("i2") != nil || views.Missing("i2").Code != "invalid_store_file" {
-				t.Error("a set of views has it")
+				t.Error("a set of views contains the damaged index")
 			}
 			views.Release()
 			_, err = b.c.Get("i1").Apply(t.Context(), 99, nil, nil)
 			if err != nil {
 				t.Error(err)
 			}
-			for !b.c.Damaged("i2") { // the test ends by its limit if it never is
+			for !b.c.Damaged("i2") { // the time limit of the test ends this loop
 				time.Sleep(time.Millisecond)
 			}
 			cancel()
@@ -59,7 +59,7 @@ func TestDamageOfEvictedIndexes(t *testing.T) {
 			b.c.startupScan(t.Context())
 		}
 		if aside, _ := b.c.Damages(); !slices.Equal(aside, []string{"i2"}) || b.c.Get("i2") != nil {
-			t.Errorf("set aside: %v", aside)
+			t.Errorf("quarantined: %v", aside)
 		}
 		if text := logged.String(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "index=i2") {
 			t.Errorf("logged %s", text)
@@ -71,7 +71,7 @@ func TestDamageOfEvictedIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ix := b.c.Reopen("i2"); ix == nil {
-			t.Error("mended, it is not there")
+			t.Error("the repaired index is missing")
 		} else {
 			wantDocuments(t, ix, map[string]string{"2": `{"id":2,"n":2,"m":3}`, "4": `{"id":4,"late":true}`})
 		}
@@ -79,9 +79,9 @@ func TestDamageOfEvictedIndexes(t *testing.T) {
 	}
 }
 
-// An index to which another svc has written is set aside, at the start and later, is not called damaged, and is there again with what this
-// svc reads.
-func TestAnIndexOfAnotherSvcIsSetAside(t *testing.T) {
+// TestAnIndexOfALaterSvcIsQuarantined checks an index that a later svc has written, at the start and at run time: it is quarantined, but
+// not called damaged, and can be reopened when this svc can read it.
+func TestAnIndexOfALaterSvcIsQuarantined(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		fsys := vfs.NewMem()
 		b := manyIndexes(t, fsys, 3, Options{keptLoaded: 1})
@@ -104,7 +104,7 @@ func TestAnIndexOfAnotherSvcIsSetAside(t *testing.T) {
 		}
 		b.c.startupScan(t.Context())
 		if aside, _ := b.c.Damages(); !slices.Equal(aside, []string{"i1"}) || len(b.c.passing()) > 0 {
-			t.Errorf("running %v: set aside: %v", running, aside)
+			t.Errorf("running %v: quarantined: %v", running, aside)
 		}
 		e := b.c.Missing("i1")
 		if e.Code != "invalid_store_file" || strings.Contains(e.Message, "damaged") || !strings.Contains(e.Message, "start the svc that wrote it") {
@@ -114,14 +114,14 @@ func TestAnIndexOfAnotherSvcIsSetAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b.c.Reopen("i1") == nil {
-			t.Errorf("running %v: it does not come back", running)
+			t.Errorf("running %v: the index cannot be reopened", running)
 		}
 		b.close()
 	}
 }
 
-// The startup scan removes what a crash left, and wakes the compactor for what it finds to merge.
-func TestTheLookAfterTheStart(t *testing.T) {
+// TestStartupScan checks that the scan removes what a crash left, and wakes the compactor for an index that needs merges.
+func TestStartupScan(t *testing.T) {
 	fsys := vfs.NewMem()
 	b := manyIndexes(t, fsys, 3, Options{keptLoaded: 1})
 	defer func() { b.close() }()
@@ -154,8 +154,8 @@ func TestTheLookAfterTheStart(t *testing.T) {
 	b.c.startupScan(ended)
 }
 
-// A disk that fails at the start, and works again, leaves no index aside.
-func TestADiskThatFailsAtTheStartSetsNothingAside(t *testing.T) {
+// TestATemporaryDiskFailureAtTheStart checks that no index stays quarantined after a disk that fails at the start works again.
+func TestATemporaryDiskFailureAtTheStart(t *testing.T) {
 	for _, suffix := range []string{segSuffix, manifestName} {
 		var fails atomic.Bool
 		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
@@ -170,13 +170,13 @@ func TestADiskThatFailsAtTheStartSetsNothingAside(t *testing.T) {
 		b.open()
 		left := b.c.startupScan(t.Context())
 		if len(left)+len(b.c.passing()) != 4 || len(left) != 0 == (suffix == manifestName) {
-			t.Errorf("%s: %d indexes are left, and %v set aside", suffix, len(left), b.c.passing())
+			t.Errorf("%s: %d indexes to scan, quarantined %v", suffix, len(left), b.c.passing())
 		}
 		fails.Store(false)
 		b.c.rescan(t.Context(), left, time.Millisecond)
 		for _, uid := range []string{"i0", "i1", "i2", "i3"} {
 			if ix := b.c.Get(uid); ix == nil {
-				t.Errorf("%s: %s is set aside", suffix, uid)
+				t.Errorf("%s: %s is quarantined", suffix, uid)
 			} else {
 				held(ix.View()).Release()
 			}
@@ -185,9 +185,9 @@ func TestADiskThatFailsAtTheStartSetsNothingAside(t *testing.T) {
 	}
 }
 
-// An index that a failing disk set aside, and that turns out to be damaged when the disk works, is called that, and is not looked at for
-// ever.
-func TestDamageBehindAFailingDisk(t *testing.T) {
+// TestDamageAfterAFailingDisk checks an index that a failing disk quarantined, and that turns out to be damaged when the disk works: it is
+// reported as damaged, and not scanned again.
+func TestDamageAfterAFailingDisk(t *testing.T) {
 	var fails atomic.Bool
 	fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
 		if o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, manifestName) && fails.Load() {
@@ -214,20 +214,20 @@ func TestDamageBehindAFailingDisk(t *testing.T) {
 	select {
 	case <-looked:
 	case <-time.After(time.Minute):
-		t.Error("the index is looked at for ever")
+		t.Error("the scan does not end")
 	}
 	cancel()
 	<-looked
 	if err := b.c.Missing("i0"); strings.Contains(err.Message, syscall.EIO.Error()) || !b.c.Damaged("i0") {
-		t.Errorf("the index is said to be %v", err)
+		t.Errorf("the index is reported as %v", err)
 	}
 }
 
-// What could not be opened for a moment is looked at again, until it can be; the log tells once that it could not.
-func TestTheLookIsTakenUpAgain(t *testing.T) {
+// TestStartupScanIsRepeated checks that the scan retries indexes that could not be opened, and logs the failure only once.
+func TestStartupScanIsRepeated(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.EIO} {
 		var logged logstest.Buffer
-		var failures atomic.Int64 // to come
+		var failures atomic.Int64 // opens that will fail
 		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
 			if o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, segSuffix) && failures.Add(-1) >= 0 {
 				return errno
@@ -256,7 +256,7 @@ func TestTheLookIsTakenUpAgain(t *testing.T) {
 		failures.Store(4 + 2)
 		left := b.c.startupScan(t.Context())
 		if len(left) != 4 {
-			t.Fatalf("%v: %d indexes are left", errno, len(left))
+			t.Fatalf("%v: %d indexes to scan", errno, len(left))
 		}
 		want := 4
 		if lacking(errno) {
@@ -273,13 +273,13 @@ func TestTheLookIsTakenUpAgain(t *testing.T) {
 			t.Errorf("%v: the compactor was not woken", errno)
 		}
 		if aside, _ := b.c.Damages(); !slices.Equal(aside, []string{"i3"}) {
-			t.Errorf("%v: set aside: %v", errno, aside)
+			t.Errorf("%v: quarantined: %v", errno, aside)
 		}
 		if l := loadedUIDs(b.c); len(l) > 0 {
 			t.Errorf("%v: %v are left open", errno, l)
 		}
 		if n := strings.Count(logged.String(), "level=WARN"); n != want {
-			t.Errorf("%v: it is told again: %s", errno, logged.String())
+			t.Errorf("%v: the failure is logged again: %s", errno, logged.String())
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -288,9 +288,9 @@ func TestTheLookIsTakenUpAgain(t *testing.T) {
 	}
 }
 
-// What may be over in a moment is the error of who meets it, for which tasks wait. It sets no index aside, and the next one who asks for
-// the index gets it.
-func TestFailuresForAMomentSetNothingAside(t *testing.T) {
+// TestTemporaryFailuresDoNotQuarantine checks that a failure which may be temporary is returned as an error for which tasks wait. It does
+// not quarantine the index, and the next request can open it.
+func TestTemporaryFailuresDoNotQuarantine(t *testing.T) {
 	stranger := catalogDir + "/000001/000099.seg"
 	for _, tt := range []struct {
 		kind   vfs.OpKind
@@ -324,9 +324,9 @@ func TestFailuresForAMomentSetNothingAside(t *testing.T) {
 			}
 		}
 		b.c.startupScan(t.Context())
-		b.c.awaitQuarantine(t.Context(), suspect{b.c.Get("i1"), errors.New("damage that was mended")})
+		b.c.awaitQuarantine(t.Context(), suspect{b.c.Get("i1"), errors.New("damage that was repaired")})
 		if aside, _ := b.c.Damages(); len(aside) > 0 || len(b.c.suspects) > 0 {
-			t.Errorf("%v: set aside: %v, and %d will be", tt.err, aside, len(b.c.suspects))
+			t.Errorf("%v: quarantined %v, %d suspects", tt.err, aside, len(b.c.suspects))
 		}
 		bad.Store(false)
 		held(b.c.Get("i1").View()).Release()

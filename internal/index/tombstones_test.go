@@ -14,7 +14,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// What an update of one document writes does not grow with the documents that were deleted before it.
+// TestUpdatesWriteLittleAfterManyDeletions checks that the bytes which an update of one document writes do not grow with
+// earlier deletions.
 func TestUpdatesWriteLittleAfterManyDeletions(t *testing.T) {
 	const documents = 50_000
 	perUpdate := func(deletions int) int64 {
@@ -52,8 +53,8 @@ func TestUpdatesWriteLittleAfterManyDeletions(t *testing.T) {
 	}
 }
 
-// A list of deleted rows is removed when the manifest has another, and with its segment.
-func TestListsOfDeletedRowsGo(t *testing.T) {
+// TestListsOfDeletedRowsAreRemoved checks that a list is removed when the manifest names another, and with its segment.
+func TestListsOfDeletedRowsAreRemoved(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	ix := b.create("a")
@@ -75,14 +76,14 @@ func TestListsOfDeletedRowsGo(t *testing.T) {
 		b.apply(ix, DeleteDocuments{[]string{fmt.Sprint(3 * i)}})
 		now := lists()
 		if len(now) > 1 {
-			t.Fatalf("after %d deletions there are %v", i+1, now)
+			t.Fatalf("after %d deletions the lists are %v", i+1, now)
 		}
 		for _, name := range now {
 			seen[name] = true
 		}
 	}
 	if len(seen) < 3 {
-		t.Errorf("there were only the lists %v", seen)
+		t.Errorf("saw only the lists %v", seen)
 	}
 	b.reopen()
 	ix = b.c.Get("a")
@@ -95,7 +96,8 @@ func TestListsOfDeletedRowsGo(t *testing.T) {
 	}
 }
 
-// What an svc that kept all deleted rows in the manifest has written is read, and moves to a list with the next commit.
+// TestManifestsWithAllDeletedRowsAreRead reads a manifest of an svc that kept all deleted rows there. They move to a list with
+// the next commit.
 func TestManifestsWithAllDeletedRowsAreRead(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -149,6 +151,6 @@ func TestDamagedListsOfDeletedRowsAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := readTombstones(vfs.NewMem(), "d", &segmentEntry{Number: 1, Tombstones: 7}, 10); err == nil {
-		t.Error("a missing list is taken for an empty one")
+		t.Error("a missing list is read as empty")
 	}
 }

@@ -28,12 +28,12 @@ import (
 	"svc/simd"
 )
 
-// provider is a server that embeds: the vector of a text depends on it and on the query of the URL.
+// provider is an embedding server. Its vectors depend on the text and on the query of the URL.
 type provider struct {
 	*httptest.Server
 	mu     sync.Mutex
 	asked  []string // texts
-	status int      // of the answers; 0: 200
+	status int      // status of the answers; 0: 200
 	pool   *embed.Pool
 }
 
@@ -69,7 +69,7 @@ func newProvider(t testing.TB) *provider {
 	return p
 }
 
-// vectorOf returns a vector of three numbers, or of two where the salt says so.
+// vectorOf returns a vector of three numbers, or of two if the salt ends in short.
 func vectorOf(text, salt string) []float32 {
 	h := fnv.New32a()
 	fmt.Fprint(h, text, "/", salt)
@@ -84,7 +84,7 @@ func vectorOf(text, salt string) []float32 {
 // short ends the salt of an embedder whose vectors have two numbers.
 const short = "-short"
 
-// take returns the texts that were asked for since the last time, sorted.
+// take returns the texts that were requested since the last call, sorted.
 func (p *provider) take() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,13 +100,13 @@ func (p *provider) answer(status int) {
 	p.status = status
 }
 
-// rest is the configuration of an embedder that asks the provider.
+// rest returns the configuration of an embedder that uses the provider.
 func (p *provider) rest(salt string, more string) string {
 	return fmt.Sprintf(`{"source":"rest","url":"%s/?%s","dimensions":%d,"request":{"input":["{{text}}","{{..}}"]},"response":{"out":["{{embedding}}","{{..}}"]}%s}`,
 		p.URL, salt, len(vectorOf("", salt)), more)
 }
 
-// vectorState describes what all documents of a view have for its embedders: id → embedder → text.
+// vectorState describes the vectors of all documents of a view: id → embedder → text.
 func vectorState(t testing.TB, v *View) map[string]map[string]string {
 	t.Helper()
 	all := make(map[string]map[string]string)
@@ -149,7 +149,7 @@ func entryText(vectors []float32, regenerate, given bool) string {
 	return fmt.Sprintf("%v regenerate %v given %v ", vectors, regenerate, given)
 }
 
-// vectorModel is what an index does with vectors, one document after the other.
+// vectorModel is the reference implementation of vectors in an index, one document after the other.
 type vectorModel struct {
 	docs      map[string]map[string]any // with the raw _vectors of unknown names
 	entries   map[string]map[string]*modelEntry
@@ -159,9 +159,9 @@ type vectorModel struct {
 
 type modelEntry struct {
 	vectors           []float32
-	dims              int // of each of them
+	dims              int // dimensions of each vector
 	regenerate, given bool
-	made              int // the batch that made them
+	made              int // number of the batch that embedded them
 	text              string
 }
 
@@ -180,7 +180,7 @@ func (m *vectorModel) make(e *modelEmbedder, doc map[string]any) *modelEntry {
 	return &modelEntry{vectors: vectorOf(text, e.salt), dims: e.dims, regenerate: true, made: m.batch, text: text}
 }
 
-// fit makes of vectors that fit an embedder what it keeps of them.
+// fit converts the vectors of an entry to the form that an embedder stores, if their length fits.
 func (m *vectorModel) fit(e *modelEmbedder, entry *modelEntry) {
 	if entry.dims == e.dims {
 		entry.vectors = m.kept(e, entry.vectors)
@@ -206,7 +206,7 @@ func (m *vectorModel) kept(e *modelEmbedder, v []float32) []float32 {
 	return out
 }
 
-// read reads an entry as a document brings it.
+// read reads the entry of a document.
 func (m *vectorModel) read(value any) (vectors []float32, dims int, given, regenerate bool) {
 	if object, ok := value.(map[string]any); ok {
 		regenerate = object["regenerate"].(bool)
@@ -314,7 +314,7 @@ func (m *vectorModel) remove(name string) {
 	}
 }
 
-// install adds an embedder; false: some document has no vectors for it and it can make none, or has vectors that do not fit.
+// install adds an embedder. It returns false if a document has no vectors for it and it cannot embed, or has vectors that do not fit.
 func (m *vectorModel) install(name string, e *modelEmbedder) bool {
 	for _, doc := range m.docs {
 		raw, _ := doc["_vectors"].(map[string]any)
@@ -335,7 +335,7 @@ func (m *vectorModel) install(name string, e *modelEmbedder) bool {
 	return true
 }
 
-// change changes a template, the salt or the dimensions.
+// change changes the template, the salt or the dimensions.
 func (m *vectorModel) change(name string, to modelEmbedder) {
 	was := m.embedders[name]
 	m.embedders[name] = &to
@@ -395,8 +395,8 @@ func (m *vectorModel) check(t *testing.T, ix *Index, what string) {
 	}
 }
 
-// Random batches, settings, compactions and restarts against the model.
-func TestVectorsAreThoseOfTheModel(t *testing.T) {
+// TestVectorsAgreeWithAModel runs random batches, settings, compactions and restarts.
+func TestVectorsAgreeWithAModel(t *testing.T) {
 	for range 6 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { runVectorModel(t, rand.New(rand.NewPCG(seed, 7))) })
@@ -486,7 +486,7 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 				var docs []string
 				for range 1 + r.IntN(6) {
 					id := fmt.Sprint(r.IntN(25))
-					// A document that the payload makes has all fields of the template.
+					// A document that the payload creates has all fields of the template.
 					docs = append(docs, doc(id, merge && m.docs[id] != nil))
 					m.add(docs[len(docs)-1:], merge)
 				}
@@ -508,7 +508,7 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 				what = "add m"
 				dims := 2 + r.IntN(2)
 				if change(fmt.Sprintf(`{"embedders":{"m":{"source":"userProvided","dimensions":%d}}}`, dims), false) != m.install("m", &modelEmbedder{dims: dims}) {
-					t.Fatal("an embedder was added that needs vectors, or not")
+					t.Fatal("adding an embedder: index and model disagree on whether vectors are missing")
 				}
 				break
 			}
@@ -595,13 +595,13 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 				}
 				edited := maps.Clone(doc)
 				switch r.IntN(3) {
-				case 0: // no template has it
+				case 0: // in no template
 					edited["other"] = float64(m.batch)
 					lines = append(lines, fmt.Sprintf(`{"id":%q,"set":{"other":%d}}`, id, m.batch))
-				case 1: // the other template has it
+				case 1: // in the other template
 					edited["n"] = float64(m.batch)
 					lines = append(lines, fmt.Sprintf(`{"id":%q,"set":{"n":%d}}`, id, m.batch))
-				case 2: // nothing changes in the end, though it did meanwhile
+				case 2: // changed and changed back
 					edited["n"] = doc["n"]
 					if doc["n"] == nil {
 						continue
@@ -633,7 +633,7 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// sameDocument takes an empty _vectors for none: it stays only where there is no embedder.
+// sameDocument ignores an empty _vectors, which stays only if there is no embedder.
 func sameDocument(a, b string) bool {
 	var x, y map[string]any
 	_, _ = json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)
@@ -676,9 +676,9 @@ func TestVectorErrorsFailTheirOperation(t *testing.T) {
 		}
 		wantDocuments(t, ix, map[string]string{"good": `{"id":"good"}`})
 	}
-	// One that an earlier line, or operation, gave vectors needs none.
+	// A document that got vectors from an earlier line or operation needs none.
 	b.apply(ix, b.payload(`{"id":"y","_vectors":{"main":[3,4]}}`, `{"id":"y","t":1}`), b.merge(`{"id":"y","u":1}`, `{"id":"good","t":2}`))
-	// One that is not made needs none either.
+	// A document that is not created needs none either.
 	skipped := b.payload(`{"id":"never"}`)
 	skipped.SkipCreation = true
 	b.apply(ix, skipped)
@@ -707,7 +707,7 @@ func TestEmbeddersThatCannotBe(t *testing.T) {
 		body   string
 		code   apierr.Code
 		status int
-		says   string // who is concerned
+		says   string // text in the error
 	}{
 		{`{"embedders":{"r":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0, "document `1` has no vectors for the embedder `r`"},
 		{`{"embedders":{"r":` + p.rest("a", `,"dimensions":4`) + `}}`, "vector_embedding_error", 0, "embedding the document `1` for the embedder `r`"},
@@ -728,7 +728,7 @@ func TestEmbeddersThatCannotBe(t *testing.T) {
 			t.Errorf("%s left %s, want %s", test.body, is, was)
 		}
 	}
-	// A batch of documents fails as a whole, and leaves nothing.
+	// A batch of documents fails as a whole and leaves no change.
 	p.answer(400)
 	b.batch++
 	var requests embed.Stats
@@ -738,11 +738,11 @@ func TestEmbeddersThatCannotBe(t *testing.T) {
 		t.Errorf("%d requests, %d failed, the last with %q", total, failed, last)
 	}
 	if is := before(); is != was {
-		t.Errorf("a batch that failed left %s, want %s", is, was)
+		t.Errorf("a failed batch left %s, want %s", is, was)
 	}
 	p.answer(0)
 	b.apply(ix, b.merge(`{"id":"1","t":"other"}`))
-	// What has no vectors may have other dimensions.
+	// The dimensions may change if no document has vectors.
 	b.apply(ix, b.merge(`{"id":"1","_vectors":{"m":null}}`), update(t, `{"embedders":{"m":{"dimensions":4}}}`))
 	b.apply(ix, b.merge(`{"id":"1","_vectors":{"m":[1,2,3,4]}}`))
 }
@@ -840,12 +840,12 @@ func TestFragmentsAreMadeOneByOne(t *testing.T) {
 	b.apply(ix, multimodal(`{"embedders":{"f":{"indexingFragments":{"third":{"value":"a {{doc.color}}"}}}}}`))
 	check("one fragment more", []string{"a red"}, map[string]string{"1": entryText(join("a red", "cup"), true, false) + "third,name", "4": entryText(nil, true, false)})
 
-	// Vectors that a document keeps are those of no fragment any more, whatever becomes of the fragments.
+	// Vectors that a document keeps no longer belong to a fragment, whatever becomes of the fragments.
 	b.apply(ix, b.merge(`{"id":"1","_vectors":{"f":{"regenerate":false}}}`), b.merge(`{"id":"2","color":"blue","_vectors":{"f":{"regenerate":false}}}`))
 	b.apply(ix, multimodal(`{"embedders":{"f":{"indexingFragments":{"third":null,"fourth":{"value":"{{doc.name}}!"}}}}}`))
 	check("frozen", []string{}, map[string]string{"1": entryText(join("a red", "cup"), false, false), "2": entryText(join("jug"), false, false)})
 
-	// A composite embedder has the fragments of its half that indexes.
+	// A composite embedder uses the fragments of its indexing half.
 	half := strings.TrimSuffix(config, "}")
 	half = half[:strings.Index(half, `,"searchFragments"`)] + "}"
 	both, err := settings.ParseUpdate([]byte(`{"embedders":{"f":null,"c":{"source":"composite","indexingEmbedder":`+half+`,"searchEmbedder":`+p.rest("a", "")+`}}}`),
@@ -861,10 +861,9 @@ func TestFragmentsAreMadeOneByOne(t *testing.T) {
 	}
 }
 
-// What each change of an embedder asks of its provider.
-// An embedder that becomes one whose vectors have another length leaves vectors that were given as they are, until their document asks for
-// others. Their documents need not fit the template.
-func TestAnEmbedderBecomesAnother(t *testing.T) {
+// TestEmbeddersChange checks what each change of an embedder requests from its provider. If the dimensions change, vectors that documents
+// brought stay as they are until their document asks for others. These documents need not fit the template.
+func TestEmbeddersChange(t *testing.T) {
 	p := newProvider(t)
 	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool, inlineSettings: 1 << 20})
 	defer b.close()
@@ -894,7 +893,7 @@ func TestAnEmbedderBecomesAnother(t *testing.T) {
 	b.apply(ix, update(t, `{"embedders":{"m":`+p.rest("b", `,"documentTemplate":"{{doc.t}}!"`)+`}}`))
 	check("another URL and template", given)
 	if formatOf(t, b, ix) != unfitVersion {
-		t.Error("an older svc reads the index")
+		t.Error("an older svc can read the index")
 	}
 	b.compact(ix)
 	if _, _, err := ix.Compact(context.Background(), b.batch, nil); err != nil {
@@ -907,7 +906,7 @@ func TestAnEmbedderBecomesAnother(t *testing.T) {
 	check("vectors are asked for, and given", map[string]string{"1": entryText([]float32{7, 8, 9}, false, true), "2": given["2"], "3": entryText(vectorOf("drei!", "b"), true, false)}, "drei!")
 }
 
-// An svc that does not know half precision refuses an index that has it, and no other.
+// TestOnlyManifestsWithHalfPrecisionHaveItsFormat checks that an svc without half precision refuses an index that has it, and no other.
 func TestOnlyManifestsWithHalfPrecisionHaveItsFormat(t *testing.T) {
 	older := manifestSeal
 	older.version = settingsVersion
@@ -920,7 +919,7 @@ func TestOnlyManifestsWithHalfPrecisionHaveItsFormat(t *testing.T) {
 		}{
 			{`{"source":"userProvided","dimensions":2}`, usual},
 			{`{"halfPrecision":true}`, halfVersion},
-			{`{"halfPrecision":false}`, halfVersion}, // settings name it
+			{`{"halfPrecision":false}`, halfVersion}, // named in the settings
 			{`{"halfPrecision":null}`, usual},
 			{`{"halfPrecision":true,"binaryQuantized":true}`, halfVersion},
 		} {
@@ -933,21 +932,21 @@ func TestOnlyManifestsWithHalfPrecisionHaveItsFormat(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := older.unwrap(manifestName, content); (err != nil) != (step.want == halfVersion) {
-				t.Errorf("%s: an older svc reads it with %v", step.change, err)
+				t.Errorf("%s: an older svc: %v", step.change, err)
 			}
 			b.reopen()
 			ix = b.c.Get("a")
 		}
 		b.close()
 	}
-	// Documents may have kept vectors of an embedder that has other dimensions now.
+	// Documents may keep vectors after the dimensions of their embedder changed.
 	unfit := manifest{Embedders: []embedderEntry{{Name: "m", Unfit: []unfitEntry{{ID: 1, Dimensions: 2, Half: true}}}}}
 	if got := unfit.version(); got != halfVersion {
 		t.Errorf("format %d with vectors that do not fit", got)
 	}
 }
 
-func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
+func TestChangesOfAnEmbedderEmbedAgain(t *testing.T) {
 	const one, two, given = "t: one\n", "t: two\nn: 2\n", `{"id":"3","t":"three","_vectors":{"r":[1,2,3]}}`
 	for _, test := range []struct {
 		body  string
@@ -987,9 +986,9 @@ func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
 		if got := vectorState(t, v)["3"]["r"]; got != entryText([]float32{1, 2, 3}, false, true) && !strings.Contains(test.body, "binary") {
 			t.Errorf("%s: the given vectors are %s", test.body, got)
 		}
-		// Only documents that change are written, beside the segments that there are.
+		// Only changed documents are written, beside the existing segments.
 		if kept := len(v.files) > 0 && v.files[0].number == files[0].number; !kept && !strings.Contains(test.body, "binary") && !strings.Contains(test.body, "half") {
-			t.Errorf("%s: a segment was written anew", test.body)
+			t.Errorf("%s: a segment was rewritten", test.body)
 		}
 		v.Release()
 		b.close()
@@ -1004,7 +1003,7 @@ func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
 		attributes string
 		asked      []string
 	}{
-		{`["t","id"]`, []string{"id: 2\nt: two\n"}}, // the first of them was so before
+		{`["t","id"]`, []string{"id: 2\nt: two\n"}}, // the first document did not change
 		{`["id","t"]`, nil},
 		{`["t"]`, []string{"t: one\n", "t: two\n"}},
 		{`["t","n.x"]`, nil},
@@ -1017,7 +1016,7 @@ func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
 	}
 }
 
-func TestCompactionDropsVectorsOfEmbeddersThatAreGone(t *testing.T) {
+func TestCompactionDropsVectorsOfRemovedEmbedders(t *testing.T) {
 	p := newProvider(t)
 	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
 	defer b.close()
@@ -1036,9 +1035,9 @@ func TestCompactionDropsVectorsOfEmbeddersThatAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strays() {
-		t.Error("a compacted index has vectors of an embedder that is gone")
+		t.Error("a compacted index has vectors of a removed embedder")
 	}
-	// Its number is not given again.
+	// The number of a removed embedder is not reused.
 	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", "")+`}}`))
 	v := held(ix.View())
 	defer v.Release()
@@ -1053,7 +1052,7 @@ func TestABatchThatEmbedsCanBeCanceled(t *testing.T) {
 	defer b.close()
 	ix := b.create("a")
 	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", `,"documentTemplate":"{{doc.t}}"`)+`}}`))
-	p.answer(503) // is tried again for minutes
+	p.answer(503) // retried for minutes
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() {
@@ -1069,7 +1068,8 @@ func TestABatchThatEmbedsCanBeCanceled(t *testing.T) {
 	wantDocuments(t, ix, map[string]string{})
 }
 
-// TestRenderedTextsAreNotGathered has a template make much of little documents: few texts are held at a time, and so a call has few.
+// TestRenderedTextsAreNotGathered uses a template that renders large texts from small documents: few texts are held at a time, so that one
+// request has few.
 func TestRenderedTextsAreNotGathered(t *testing.T) {
 	p := newProvider(t)
 	most := 0
@@ -1094,11 +1094,11 @@ func TestRenderedTextsAreNotGathered(t *testing.T) {
 	}
 	b.apply(ix, b.payload(docs...))
 	if asked := len(p.take()); asked != 20 || most > gatherBytes+1<<20 || most < 1<<20 {
-		t.Errorf("%d texts, and %d bytes at once", asked, most)
+		t.Errorf("%d texts, largest request %d bytes", asked, most)
 	}
 }
 
-// A payload may bring vectors of other lengths, where it is one of another svc; any other is refused.
+// TestPayloadsWithVectorsThatDoNotFit checks that only a payload from another svc may have vectors of other lengths.
 func TestPayloadsWithVectorsThatDoNotFit(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()

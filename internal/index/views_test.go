@@ -16,7 +16,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestViews holds one state of each index while others change them.
+// TestViews holds one state of each index while the indexes change.
 func TestViews(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -25,7 +25,7 @@ func TestViews(t *testing.T) {
 	b.apply(ix, b.payload(`{"id":1}`))
 	views := b.c.Views()
 	if v := views.Get("a"); v == nil || v.Documents() != 1 || views.Get("late") != nil || views.Get("gone") == nil {
-		t.Fatal("the views are not those of the catalog")
+		t.Fatal("the views differ from the catalog")
 	}
 	b.apply(ix, b.payload(`{"id":2}`))
 	b.create("late")
@@ -34,16 +34,16 @@ func TestViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	if views.Get("a").Documents() != 1 || views.Get("late") != nil || views.Get("gone") == nil {
-		t.Error("the views changed under a request")
+		t.Error("the views changed during a request")
 	}
 	views.Release()
 	if v := views.Get("a"); v.Documents() != 2 || views.Get("late") == nil || views.Get("gone") != nil {
-		t.Error("after Release the views are those of before")
+		t.Error("after Release the views are still the old ones")
 	}
-	views.Release() // or close waits for ever
+	views.Release() // otherwise close waits for ever
 }
 
-// TestForeignFilters deletes and edits documents by what other indexes say of them.
+// TestForeignFilters deletes and edits documents by conditions on other indexes.
 func TestForeignFilters(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -57,7 +57,7 @@ func TestForeignFilters(t *testing.T) {
 	}
 	b.apply(books, UpdateSettings{u}, b.payload(`{"id":1,"author":"ann","next":2}`, `{"id":2,"author":7}`, `{"id":3,"author":["bo","ann"],"next":4}`, `{"id":4}`))
 
-	// An addition of the same batch is seen, but not as a foreign document.
+	// A filter sees an addition of the same batch, but not as a foreign document.
 	results := b.apply(books, b.payload(`{"id":5,"author":"ann"}`), DeleteByFilter{[]byte(`"_foreign(author, land = FR) AND NOT _foreign(next, author EXISTS)"`)})
 	if got := slices.Sorted(maps.Keys(documents(t, books.current.Load()))); results[1].Deleted != 3 || !slices.Equal(got, []string{"1", "4"}) {
 		t.Errorf("%d deleted, left: %v", results[1].Deleted, got)
@@ -84,8 +84,8 @@ func TestForeignFilters(t *testing.T) {
 	}
 }
 
-// TestForeignFiltersWaitForAnIndexThatCannotBeOpened looks into an index whose segments cannot be opened now: the batch ends without
-// results, so that it can be applied later, and does then what was asked.
+// TestForeignFiltersWaitForAnIndexThatCannotBeOpened filters by an index whose segments cannot be opened now. The batch must end without
+// results, so that it can run later.
 func TestForeignFiltersWaitForAnIndexThatCannotBeOpened(t *testing.T) {
 	set, err := script.Compile(`doc.seen = 1`, nil)
 	if err != nil {

@@ -22,13 +22,13 @@ import (
 	"svc/internal/vfs"
 )
 
-// small has each document written to a segment of its own, of which four are two too many.
+// small makes each document a segment of its own, and plans a merge at four segments.
 func (b *bed) small() {
 	b.c.builderBytes = 1
 	b.c.importPlan = mergeplan.Options{Floor: 1 << 20, MinRun: 4, MinLargeRun: 4, Large: 1, Part: 2, MaxBytes: 1 << 40, DeadShare: 1}
 }
 
-// segmentFiles returns the files of segments on the disk.
+// segmentFiles returns the segment files on the disk.
 func segmentFiles(t *testing.T, fsys vfs.FS) []string {
 	return slices.DeleteFunc(list(t, fsys, catalogDir), func(name string) bool { return !strings.HasSuffix(name, ".seg") })
 }
@@ -41,7 +41,7 @@ func manyDocuments(n int) []string {
 	return docs
 }
 
-// An import merges what it writes, whatever its documents bring, and leaves few segments, and no file but theirs.
+// TestAnImportMergesItsSegments checks that an import with any documents merges its segments, and leaves few segments and no other file.
 func TestAnImportMergesItsSegments(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		b := newBed(t, vfs.NewMem(), Options{MaxIndexingMemory: 1, MaxIndexingThreads: threads})
@@ -61,13 +61,13 @@ func TestAnImportMergesItsSegments(t *testing.T) {
 		b.checkFresh(ix)
 		b.apply(ix, b.merge(manyDocuments(300)...), DeleteDocuments{[]string{"7", "400"}})
 		b.checkFresh(ix)
-		b.apply(ix, update(t, `{"stopWords":["and"]}`)) // all is written again
+		b.apply(ix, update(t, `{"stopWords":["and"]}`)) // rewrites all segments
 		b.checkFresh(ix)
 		b.close()
 	}
 }
 
-// What has vectors is not merged while it is written.
+// TestAnImportOfVectorsMergesNothing checks that segments with vectors are not merged during an import.
 func TestAnImportOfVectorsMergesNothing(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingMemory: 1})
 	defer b.close()
@@ -84,8 +84,8 @@ func TestAnImportOfVectorsMergesNothing(t *testing.T) {
 	}
 }
 
-// An import that fails or is cancelled, at any operation on files, leaves the documents and the segments as they were.
-func TestAnImportThatFailsLeavesNoSegment(t *testing.T) {
+// TestAFailedImportLeavesNoSegment fails or cancels an import at each file operation: documents and segments must stay as they were.
+func TestAFailedImportLeavesNoSegment(t *testing.T) {
 	for _, cancels := range []bool{false, true} {
 		left, running := 0, false
 		ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestAnImportThatFailsLeavesNoSegment(t *testing.T) {
 			if err == nil && left > 0 {
 				break
 			}
-			if err == nil { // it was an operation that may fail, as the end of reading
+			if err == nil { // an operation whose failure is ignored, such as the end of a read
 				b.apply(ix, Clear{}, b.payload(`{"id":"before"}`))
 				continue
 			}
@@ -144,12 +144,12 @@ func TestAnImportThatFailsLeavesNoSegment(t *testing.T) {
 	}
 }
 
-// quota is a disk with room for so many bytes in segments.
+// quota is a disk with room for a number of bytes in segments.
 type quota struct {
 	sync.Mutex
 	room, used, most int
 	sizes            map[string]int
-	lack             error // of a write without room
+	lack             error // error of a write without room
 }
 
 func (q *quota) hook(o vfs.Op) error {
@@ -173,13 +173,14 @@ func (q *quota) hook(o vfs.Op) error {
 	return nil
 }
 
-// An import for whose documents there is room succeeds, though there is none for its merges, and leaves only its segments.
+// TestAnImportThatFitsWithoutMergesSucceeds checks that an import succeeds if there is room for its documents but not for merges, and
+// leaves only its segments.
 func TestAnImportThatFitsWithoutMergesSucceeds(t *testing.T) {
 	docs := make([]string, 30)
 	text := make([]byte, 10_000)
 	noise := rand.NewChaCha8([32]byte{1})
 	for i := range docs {
-		_, _ = noise.Read(text) // it never fails
+		_, _ = noise.Read(text) // never fails
 		docs[i] = fmt.Sprintf(`{"id":%d,"t":"%x"}`, i, text)
 	}
 	lacks := []error{syscall.ENOSPC, noFiles[0], noMemory[0]}
@@ -215,7 +216,7 @@ func TestAnImportThatFitsWithoutMergesSucceeds(t *testing.T) {
 		for room := least; room < most; room += (most - least) / 10 {
 			segments, _, err := run(true, room, lack)
 			if err != nil {
-				t.Errorf("room for %d bytes where %d do: %v", room, least, err)
+				t.Errorf("room for %d bytes, needed %d: %v", room, least, err)
 			}
 			if segments > few {
 				kept++
@@ -225,16 +226,17 @@ func TestAnImportThatFitsWithoutMergesSucceeds(t *testing.T) {
 			t.Error("there was room for all merges")
 		}
 		if _, _, err := run(true, least/2, lack); !errors.Is(err, lack) {
-			t.Errorf("half of the room: %v", err)
+			t.Errorf("half of the room needed: %v", err)
 		}
 	}
 }
 
-// Documents that find no room while a merge holds some are written once that has made way.
+// TestMergesMakeWayForDocuments checks that documents which find no room while a merge holds some are written once after the
+// merge has made way.
 func TestMergesMakeWayForDocuments(t *testing.T) {
 	var mu sync.Mutex
-	merges, held := false, false // there was one; it has what it takes
-	refused := map[string]bool{} // files of documents
+	merges, held := false, false // a merge began; it holds room
+	refused := map[string]bool{} // files that found no room
 	refusal := make(chan struct{})
 	b := newBed(t, vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
 		if !strings.HasSuffix(o.Name, segSuffix) {
@@ -246,7 +248,7 @@ func TestMergesMakeWayForDocuments(t *testing.T) {
 		case o.Kind == vfs.OpCreate && !merges && bytes.Contains(debug.Stack(), []byte("segment.Merge(")):
 			merges, held = true, true
 			mu.Unlock()
-			<-refusal // there are more documents: the other worker takes them
+			<-refusal // more documents follow, which the other worker takes
 			mu.Lock()
 		case o.Kind == vfs.OpCreate && held:
 			if len(refused) == 0 {
@@ -254,7 +256,7 @@ func TestMergesMakeWayForDocuments(t *testing.T) {
 			}
 			refused[o.Name] = true
 			return syscall.ENOSPC
-		case o.Kind == vfs.OpRemove && !refused[o.Name]: // what the merge wrote, or one of its inputs
+		case o.Kind == vfs.OpRemove && !refused[o.Name]: // output or input of the merge
 			held = false
 		}
 		return nil
@@ -264,20 +266,20 @@ func TestMergesMakeWayForDocuments(t *testing.T) {
 	ix := b.create("a")
 	b.apply(ix, b.payload(manyDocuments(500)...))
 	if !merges || len(refused) == 0 {
-		t.Errorf("there were merges: %v, no room for %v", merges, refused)
+		t.Errorf("merged: %v, no room for %v", merges, refused)
 	}
 	b.checkFresh(ix)
 }
 
-// Damage in a segment that an import has written, and that no manifest names, is the disk's: nothing says that the index is damaged, and
-// the same batch succeeds once the disk is mended.
-func TestDamageInWhatAnImportWritesIsNotTheIndexs(t *testing.T) {
+// TestDamageDuringAnImportIsNotTheIndexs damages a segment of an import that no manifest names yet. The index must not count as damaged,
+// and the same batch must succeed once the disk works.
+func TestDamageDuringAnImportIsNotTheIndexs(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var log bytes.Buffer
 	var dir string
 	damages := false
 	b := newBed(t, vfs.Hook(vfs.OS, func(o vfs.Op) error {
-		if damages && o.Kind == vfs.OpOpen && o.Name == path.Join(dir, segmentName(4)) { // the fourth of them: a merge is next
+		if damages && o.Kind == vfs.OpOpen && o.Name == path.Join(dir, segmentName(4)) { // the fourth segment; a merge follows
 			for _, number := range []uint64{1, 2, 3} {
 				flipSection(t, path.Join(dir, segmentName(number)), "docs", 0.5)
 			}
@@ -301,7 +303,7 @@ func TestDamageInWhatAnImportWritesIsNotTheIndexs(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if aside, segments := b.c.Damages(); len(aside)+len(segments) > 0 || b.c.met.Load() || log.Len() > 0 {
-		t.Errorf("set aside %v, damaged segments %v, logged %s", aside, segments, &log)
+		t.Errorf("quarantined %v, damaged segments %v, logged %s", aside, segments, &log)
 	}
 	if files := segmentFiles(t, b.fs); len(files) != 1 {
 		t.Errorf("files %v", files)
@@ -310,8 +312,9 @@ func TestDamageInWhatAnImportWritesIsNotTheIndexs(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// Damage that reading ahead finds in a new segment keeps it from being committed. After the commit it is told.
-func TestWhatIsDamagedBeforeItsCommitIsNotCommitted(t *testing.T) {
+// TestDamagedSegmentsAreNotCommitted checks that damage found by reading ahead keeps a new segment from being committed. After the commit,
+// the damage is reported.
+func TestDamagedSegmentsAreNotCommitted(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	ix := b.create("a")
@@ -332,18 +335,19 @@ func TestWhatIsDamagedBeforeItsCommitIsNotCommitted(t *testing.T) {
 			t.Errorf("found before the commit: %v: %v", early, err)
 		}
 		if _, segments := b.c.Damages(); len(segments) > 0 {
-			t.Errorf("found before the commit: %v: told of %v", early, segments)
+			t.Errorf("found before the commit: %v: reported %v", early, segments)
 		}
 		if !early {
 			f.damaged(d)
 		}
 	}
 	if _, segments := b.c.Damages(); segments["a"] != 1 {
-		t.Errorf("after the commit nothing is told: %v", segments)
+		t.Errorf("after the commit the damage is not reported: %v", segments)
 	}
 }
 
-// TestPanicsOfWriters: a panic of a goroutine that indexes fails its batch. The log has the stack. Its error, which tasks store, does not.
+// TestPanicsOfWriters checks that a panic of an indexing goroutine fails its batch. The log has the stack; the error, which tasks
+// store, does not.
 func TestPanicsOfWriters(t *testing.T) {
 	var log bytes.Buffer
 	panics := false
