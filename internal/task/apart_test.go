@@ -9,12 +9,13 @@ import (
 	"svc/internal/index"
 )
 
-// TestEndsOfProcesses: a process that lives is no end, and those of other batches take nothing off.
+// TestEndsOfProcesses checks the count of processes that ended while they ran a task: live processes do not count, and other batches make
+// no difference.
 func TestEndsOfProcesses(t *testing.T) {
 	for _, tt := range []struct{ crashes, ran, dead, want int }{
 		{2, 2, 2, 2}, {2, 2, 1, 1}, {2, 2, 0, 0},
-		{3, 2, 0, 1}, {3, 2, 2, 3}, // the first is of a process that nobody knows
-		{2, 4, 0, 0}, {2, 3, 2, 1}, {2, 4, 1, 0}, {2, 4, 4, 2}, // two batches were taken apart: each process that lives counts for the task
+		{3, 2, 0, 1}, {3, 2, 2, 3}, // the first crash is of an unknown process
+		{2, 4, 0, 0}, {2, 3, 2, 1}, {2, 4, 1, 0}, {2, 4, 4, 2}, // two batches were split: each live process counts for the task
 	} {
 		if got := ends(tt.crashes, tt.ran, tt.dead); got != tt.want {
 			t.Errorf("%d crashes, %d of %d processes are dead: %d ends, want %d", tt.crashes, tt.dead, tt.ran, got, tt.want)
@@ -22,8 +23,8 @@ func TestEndsOfProcesses(t *testing.T) {
 	}
 }
 
-// TestATaskThatTakesTheLeadIsGivenUp: a process that answered once may end later, and a task that takes the lead from each process that
-// runs it fails, too, even if all of them live.
+// TestATaskThatTakesTheLeadIsGivenUp checks when a task fails that makes each process lose the lead. A process that answered once may end
+// later, and the task fails in the end even if all processes live.
 func TestATaskThatTakesTheLeadIsGivenUp(t *testing.T) {
 	for _, tt := range []struct {
 		what   string

@@ -10,7 +10,7 @@ import (
 	"svc/internal/settings"
 )
 
-// paused opens a queue whose scheduler stands still: tests take its turns.
+// paused opens a queue whose scheduler does not run: tests call turn.
 func paused(t testing.TB, o Options) *Queue {
 	t.Helper()
 	q, err := open(o)
@@ -27,7 +27,7 @@ func paused(t testing.TB, o Options) *Queue {
 	return q
 }
 
-// drain runs batches until nothing waits.
+// drain runs batches until none is waiting.
 func drain(t testing.TB, q *Queue) {
 	t.Helper()
 	for {
@@ -41,7 +41,7 @@ func drain(t testing.TB, q *Queue) {
 	}
 }
 
-// letters writes tasks of index x as letters, with = and a primary key or a size where one matters.
+// letters returns tasks of index x, one per letter. An = gives a primary key or a size.
 func letters(t *testing.T, q *Queue, text string) []New {
 	var list []New
 	for _, word := range strings.Fields(text) {
@@ -51,9 +51,9 @@ func letters(t *testing.T, q *Queue, text string) []New {
 		switch word {
 		case "a": // addition that may create the index
 			n = adding(t, q, "x", AddDocuments{MayCreate: true, PrimaryKey: key}, "1")
-		case "a0": // one whose primary key is empty
+		case "a0": // with an empty primary key
 			n = adding(t, q, "x", AddDocuments{MayCreate: true, EmptyKey: true}, "1")
-		case "A": // one that may not
+		case "A": // addition that may not create the index
 			n = adding(t, q, "x", AddDocuments{PrimaryKey: key}, "1")
 		case "m":
 			n = adding(t, q, "x", AddDocuments{MayCreate: true, Merge: true, SkipCreation: true, PrimaryKey: key}, "1")
@@ -104,7 +104,7 @@ func TestAutoBatching(t *testing.T) {
 		name  string
 		index string // "": missing; "-": no primary key yet; else its primary key
 		tasks string
-		want  string // batches in the order they ran, "|" between
+		want  string // batches in the order in which they ran, separated by "|"
 	}{
 		// Row "additions (± id deletions)".
 		{"additions join", "id", "a a A m", "a a A m"},
@@ -172,7 +172,7 @@ func TestAutoBatching(t *testing.T) {
 		{"nothing joins an index deletion", "id", "d d a", "d|d|a"},
 		// Other indexes are skipped, not barriers.
 		{"tasks of other indexes are skipped", "", "a y a z y", "a a|y y|z"},
-		// May the batch create the index.
+		// Whether the batch may create the index.
 		{"a creating addition counts for what follows", "", "a A i a", "a A i a"},
 		{"after one that may not create, one that may closes", "", "A a", "A|a"},
 		{"settings that create count for resets", "", "s S s", "s S s"},
@@ -180,16 +180,16 @@ func TestAutoBatching(t *testing.T) {
 		{"a deletion, then settings and delete-all", "", "S c s", "S c|s"},
 		{"an index deletion joins a creating addition", "", "a d", "a d"},
 		// Primary keys.
-		{"no key joins whatever the key", "id", "a a=id a", "a a=id a"},
+		{"an addition without a key joins any key", "id", "a a=id a", "a a=id a"},
 		{"another key than the index's is a batch of one", "id", "a=k a a=id", "a=k|a a=id"},
 		{"not even a deletion joins it", "id", "a=k i d", "a=k|i d"},
 		{"another key than the index's closes", "id", "a a=k a", "a|a=k|a"},
 		{"the first key is the batch's", "-", "a=k a a=k i a=l", "a=k a a=k i|a=l"},
-		{"a key would disturb inference", "-", "a a a=k", "a a|a=k"},
+		{"a key closes inference", "-", "a a a=k", "a a|a=k"},
 		{"a key joins deletions by id and becomes the batch's", "-", "i a=k a a=k a=l", "i a=k a a=k|a=l"},
 		{"the empty key is never the index's", "id", "i a0 a a0", "i|a0|a|a0"},
 		{"nor does it become the batch's", "-", "a0 a", "a0|a"},
-		{"inference after deletions is not disturbed either", "-", "i a a=k", "i a|a=k"},
+		{"a key closes inference after deletions", "-", "i a a=k", "i a|a=k"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -265,12 +265,12 @@ func TestBatchLimits(t *testing.T) {
 	}
 }
 
-func TestWhatBatchesDoAndCount(t *testing.T) {
+func TestBatchOperationsAndCounts(t *testing.T) {
 	tests := []struct {
 		name  string
 		tasks string
-		setup string // ids that are in the index
-		want  string // what the index was asked to do
+		setup string // ids in the index
+		want  string // the calls of the index
 		ends  []string
 	}{
 		{"additions and deletions in order", "a i a", "7", "x: add 1 delete 1 add 1",
@@ -295,7 +295,7 @@ func TestWhatBatchesDoAndCount(t *testing.T) {
 			}
 			drain(t, q)
 			if got := strings.Join(e.took(), "; "); got != tt.want {
-				t.Errorf("the index did %s, want %s", got, tt.want)
+				t.Errorf("the calls are %s, want %s", got, tt.want)
 			}
 			for uid, want := range tt.ends {
 				task, err := q.Task(uint32(uid), nil)
@@ -307,7 +307,7 @@ func TestWhatBatchesDoAndCount(t *testing.T) {
 	}
 }
 
-func TestAnIndexDeletionThatSwallowedItsCreation(t *testing.T) {
+func TestAnIndexDeletionSwallowsItsCreation(t *testing.T) {
 	o, e := testOptions(t)
 	q := paused(t, o)
 	for _, n := range letters(t, q, "a d i d") {
@@ -320,7 +320,7 @@ func TestAnIndexDeletionThatSwallowedItsCreation(t *testing.T) {
 		}
 	}
 	if log := e.took(); len(log) != 0 {
-		t.Errorf("the catalog did %v", log)
+		t.Errorf("the calls of the catalog are %v", log)
 	}
 }
 

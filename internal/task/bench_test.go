@@ -11,7 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// BenchmarkOneDocument measures the queue's share of a one-document request: until its task is stored as finished.
+// BenchmarkOneDocument measures the share of the queue in a request with one document, until its task is stored as finished.
 func BenchmarkOneDocument(b *testing.B) {
 	o, _ := testOptions(b)
 	o.noSync = false
@@ -31,7 +31,7 @@ func BenchmarkOneDocument(b *testing.B) {
 	b.ReportMetric(float64(acknowledged.Microseconds())/float64(b.N), "µs-to-202/op")
 }
 
-// BenchmarkEnqueue measures the acknowledgement under many callers: the commits are shared.
+// BenchmarkEnqueue measures the acknowledgement with many callers, which share commits.
 func BenchmarkEnqueue(b *testing.B) {
 	o, _ := testOptions(b)
 	o.noSync = false
@@ -69,7 +69,7 @@ func BenchmarkReadTasks(b *testing.B) {
 	}
 }
 
-// million makes a queue file with n finished tasks, each with its batch.
+// million writes a queue file with n finished tasks, each with its own batch.
 func million(b testing.TB, o Options, n int) {
 	b.Helper()
 	q, err := open(o)

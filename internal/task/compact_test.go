@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Compaction gives back what deleted tasks took, while others read and write;
-// what is stored before, meanwhile and afterwards outlives a restart.
+// TestCompactQueue checks that compaction frees the space of deleted tasks while others read and write, and that everything stored before,
+// during and after it is there after a restart.
 func TestCompactQueue(t *testing.T) {
 	o, _ := testOptions(t)
 	q := openQueue(t, o)
@@ -74,7 +74,7 @@ func TestCompactQueue(t *testing.T) {
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What a compaction leaves that the machine's end cut off.
+	// A compaction that was interrupted by a crash leaves a partial copy.
 	if err := os.WriteFile(file+compactSuffix, []byte("half a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +87,10 @@ func TestCompactQueue(t *testing.T) {
 	}
 }
 
-func TestCompactQueueThatCannot(t *testing.T) {
+func TestCompactQueueFails(t *testing.T) {
 	o, _ := testOptions(t)
 	q := openQueue(t, o)
-	// A directory in the place of the copy, with something in it, cannot be removed.
+	// A non-empty directory in place of the copy cannot be removed.
 	if err := os.MkdirAll(filepath.Join(o.Dir, "queue.db"+compactSuffix, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestEveryContentRuns: each type with a method Kind is a content. It is among the examples of the tests, and something runs its tasks.
+// TestEveryContentRuns checks each type with a method Kind: it must be in exampleContents, and exactly one way must run its tasks.
 func TestEveryContentRuns(t *testing.T) {
 	examples := map[string]Content{"UpdateSettings": UpdateSettings{}}
 	for _, c := range exampleContents() {
@@ -49,7 +49,7 @@ func TestEveryContentRuns(t *testing.T) {
 				}
 			}
 			if ways != 1 {
-				t.Errorf("%s has %d of operation, run and an executor outside, want one: what runs its tasks?", name, ways)
+				t.Errorf("%s has %d of operation, run and an external executor, want exactly one", name, ways)
 			}
 			if operates && classOf(c) == unbatched {
 				t.Errorf("%s is an operation of a batch, and has no class", name)

@@ -12,8 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// realStory runs a story on real indexes. At the n-th point between two writes, and at
-// the n-th change of a file, the machine stops; what was not synced is lost.
+// realStory runs a story on real indexes. The machine stops at the n-th point between two writes, or at the n-th change of a file, and
+// loses what was not synced.
 func realStory(t *testing.T, point, operation int, want string) (points, operations int, end string) {
 	t.Helper()
 	dir := filepath.ToSlash(t.TempDir())
@@ -62,7 +62,7 @@ func realStory(t *testing.T, point, operation int, want string) (points, operati
 		go q.commit()
 		defer q.Close()
 		if q.roster.tasks.IsEmpty() {
-			// Enqueuing is not what crashes here.
+			// Do not crash while tasks are enqueued.
 			was := operation
 			operation = -1
 			for _, n := range letters(t, q, "a p i y a s c n u e f w a d r a d z") {
@@ -121,7 +121,7 @@ func TestACrashAnywhereOnRealIndexes(t *testing.T) {
 			t.Errorf("after a crash at point %d:\n%s\nwant\n%s", n, got, want)
 		}
 	}
-	// Every third operation, beginning anywhere.
+	// Every third operation, from a random start.
 	seed := int(time.Now().UnixNano() % 3)
 	t.Logf("seed %d", seed)
 	for n := 1 + seed; n <= operations; n += 3 {
@@ -131,7 +131,7 @@ func TestACrashAnywhereOnRealIndexes(t *testing.T) {
 	}
 }
 
-// held returns a view that can be taken for sure.
+// held returns a view that must not fail.
 func held(v *index.View, err error) *index.View {
 	if err != nil {
 		panic(err)

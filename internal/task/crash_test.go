@@ -17,10 +17,10 @@ import (
 	"svc/internal/vfs"
 )
 
-// story is tasks whose batches take every way through run.
+// story is a list of tasks whose batches take every path through run.
 const story = "a i y a s c n u e f w d r a d z"
 
-// ending is what a story leaves: every task, every batch, every index.
+// ending describes the state after a story: every task, batch and index.
 func ending(t *testing.T, q *Queue, e *fakeEngine) string {
 	t.Helper()
 	var b strings.Builder
@@ -46,8 +46,8 @@ func ending(t *testing.T, q *Queue, e *fakeEngine) string {
 	return b.String()
 }
 
-// sameEnding compares what a story leaves after a crash with what it leaves without. Where the crash took a batch apart, its tasks ran one
-// by one: they are in other batches, and counted otherwise what others of theirs undo.
+// sameEnding compares the state after a story with and without a crash. If the crash split a batch, its tasks ran one by one: they are in
+// other batches, and their counts may differ where a later task undoes them.
 func sameEnding(q *Queue, got, want string) bool {
 	if got == want {
 		return true
@@ -59,7 +59,7 @@ func sameEnding(q *Queue, got, want string) bool {
 	return outline(got) == outline(want)
 }
 
-// outline is the part of an ending that does not depend on which tasks ran together.
+// outline returns the part of an ending that does not depend on which tasks ran together.
 func outline(ending string) string {
 	var b strings.Builder
 	for line := range strings.Lines(ending) {
@@ -74,8 +74,8 @@ func outline(ending string) string {
 	return b.String()
 }
 
-// crashing runs a story and crashes at the n-th point between two writes, n
-// counted over the whole story, then goes on in a new queue on the same files.
+// crashing runs a story, crashes at the n-th point between two writes, counted over the whole story, and continues in a new queue on
+// the same files.
 func crashing(t *testing.T, n int, want string) (points []string, end string) {
 	o, e := testOptions(t)
 	e.indexes["other"] = &fakeIndex{primaryKey: "id", documents: map[string]bool{"7": true}}
@@ -122,7 +122,7 @@ func TestACrashAnywhereChangesNothing(t *testing.T) {
 	}
 }
 
-// TestACrashAtEveryFileOperation loses what was not synced, at every operation on payloads and the journal.
+// TestACrashAtEveryFileOperation crashes at every operation on payloads and the journal, and loses what was not synced.
 func TestACrashAtEveryFileOperation(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -190,7 +190,7 @@ func TestACrashAtEveryFileOperation(t *testing.T) {
 	}
 }
 
-// memDisk is a file system in memory on which dir can be made durable.
+// memDisk returns a file system in memory on which dir can be made durable.
 func memDisk(t *testing.T, dir string) *vfs.MemFS {
 	t.Helper()
 	disk := vfs.NewMem()
@@ -205,9 +205,9 @@ func memDisk(t *testing.T, dir string) *vfs.MemFS {
 	return disk
 }
 
-// TestAResumedBatchIsTheOneThatRan crashes in a batch, and again, at every
-// file operation of the second run. What was not synced is left, or not, at random.
-func TestAResumedBatchIsTheOneThatRan(t *testing.T) {
+// TestAResumedBatchIsTheSame crashes in a batch, and again at every file operation of the second run. Data that was not synced is kept or
+// lost at random.
+func TestAResumedBatchIsTheSame(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -238,7 +238,7 @@ func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed boo
 	if _, _, err := q.turn(); err == nil {
 		t.Fatal("no crash")
 	}
-	for _, n := range letters(t, q, "a i") { // would have joined
+	for _, n := range letters(t, q, "a i") { // would have joined the batch
 		enqueue(t, q, n)
 	}
 	q.Close()
@@ -267,20 +267,20 @@ func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed boo
 		t.Fatal(err)
 	}
 	took := strings.Join(e.took(), "; ")
-	if point == "applied" { // it is the same batch, and its work is not done again
+	if point == "applied" { // the same batch, whose work is not repeated
 		for _, task := range list.Results[:4] {
 			if task.BatchUID == nil || *task.BatchUID != 0 || task.Status != Succeeded {
 				t.Errorf("%s, then operation %d: task %d is %s in batch %v: %v", point, n, task.UID, task.Status, task.BatchUID, task.Error)
 			}
 		}
 		want := "create x; x: add 1 add 1 delete 1 add 1; x: add 1 delete 1"
-		apart := "create x; x: add 1 add 1 delete 1 add 1; x: add 1; x: delete 1" // the next batch was running at the second crash
+		apart := "create x; x: add 1 add 1 delete 1 add 1; x: add 1; x: delete 1" // if the next batch was running at the second crash
 		if took != want && took != apart {
 			t.Errorf("%s, then operation %d: the indexes did %s, want %s", point, n, took, want)
 		}
 		return failed
 	}
-	done, guilty := 0, 0 // nothing was changed: each of its tasks runs alone, and one of them was running at both crashes, or none
+	done, guilty := 0, 0 // the batch changed nothing: each of its tasks runs alone, and at most one of them was running at both crashes
 	for i, task := range list.Results {
 		switch {
 		case task.Status == Succeeded:
@@ -295,12 +295,13 @@ func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed boo
 		}
 	}
 	if ops := strings.Count(took, "add") + strings.Count(took, "delete"); guilty > 1 || ops != done {
-		t.Errorf("%s, then operation %d: %d tasks are done, %d were given up, and the indexes did %s", point, n, done, guilty, took)
+		t.Errorf("%s, then operation %d: %d tasks succeeded, %d were given up, and the indexes did %s", point, n, done, guilty, took)
 	}
 	return failed
 }
 
-// TestABatchThatEndsTheProgram runs a batch that crashes whenever it runs, and one that is stopped in order each time.
+// TestABatchThatEndsTheProgram runs a batch that crashes each time, which must fail in the end, and one that is stopped in order each
+// time, which must not.
 func TestABatchThatEndsTheProgram(t *testing.T) {
 	for _, kind := range []string{"addition", "dump"} {
 		for _, crash := range []bool{true, false} {
@@ -351,9 +352,9 @@ func TestABatchThatEndsTheProgram(t *testing.T) {
 	}
 }
 
-// TestOnlyTheGuiltyTaskFails has one of several tasks end the program whenever it runs: the others of its batch are done.
+// TestOnlyTheGuiltyTaskFails lets one of several tasks crash the process each time it runs: the other tasks of its batch must succeed.
 func TestOnlyTheGuiltyTaskFails(t *testing.T) {
-	for _, there := range []bool{true, false} { // the index, before
+	for _, there := range []bool{true, false} { // whether the index exists before
 		for _, story := range []string{"a a a a", "a s a a", "a i a f"} {
 			for guilty := range uint32(3) {
 				name := fmt.Sprintf("task %d of %q, index there: %t", guilty, story, there)
@@ -380,13 +381,13 @@ func TestOnlyTheGuiltyTaskFails(t *testing.T) {
 				for more := true; more; turns++ {
 					var err error
 					more, _, err = q.turn()
-					if err != nil || turns%3 == 2 { // or in order, between two batches
+					if err != nil || turns%3 == 2 { // or a stop in order, between two batches
 						more = true
 						q.Close()
 						q = paused(t, o)
 					}
 					if turns > 50 {
-						t.Fatalf("%s: there is no end", name)
+						t.Fatalf("%s: the tasks do not end", name)
 					}
 				}
 				list, err := q.listTasks(Filter{Limit: 10})
@@ -403,10 +404,10 @@ func TestOnlyTheGuiltyTaskFails(t *testing.T) {
 					}
 				}
 				if ran != maxCrashes {
-					t.Errorf("%s: it ran %d times", name, ran)
+					t.Errorf("%s: the guilty task ran %d times", name, ran)
 				}
 				if left, err := os.ReadDir(filepath.Join(o.Dir, lostDir)); err == nil {
-					t.Errorf("%s: payloads were moved aside: %v", name, left)
+					t.Errorf("%s: payloads were quarantined: %v", name, left)
 				}
 			}
 		}
@@ -456,7 +457,7 @@ func TestPayloadsThatNoTaskNamesAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(p, "{}")
-	p.file.Close() // as the system does when the program ends
+	p.file.Close() // as the system does when the process ends
 	q.Close()
 	q = paused(t, o)
 	if files, _ := os.ReadDir(filepath.Join(o.Dir, "payloads")); len(files) != 1 {
@@ -492,7 +493,8 @@ func TestADamagedQueueIsNamed(t *testing.T) {
 	}
 }
 
-// TestPayloadsBesideAFailedSync: a payload that is received while the name of another one cannot be made durable gets its name anew.
+// TestPayloadsBesideAFailedSync receives a payload while the sync of another name fails: the name of the payload must be made
+// durable again.
 func TestPayloadsBesideAFailedSync(t *testing.T) {
 	dir := filepath.ToSlash(t.TempDir())
 	disk, fails := memDisk(t, dir), false
@@ -520,7 +522,7 @@ func TestPayloadsBesideAFailedSync(t *testing.T) {
 	before, other := receive(), receive()
 	fails = true
 	if enqueue(other) == nil {
-		t.Fatal("a name that is not durable is no error")
+		t.Fatal("a name that is not durable gives no error")
 	}
 	other.Discard()
 	fails = false
@@ -531,7 +533,7 @@ func TestPayloadsBesideAFailedSync(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := disk.CrashClone(nil).Stat(path.Join(dir, "payloads", name)); err != nil {
-			t.Errorf("a power failure takes the payload of an accepted task: %v", err)
+			t.Errorf("a power failure loses the payload of an accepted task: %v", err)
 		}
 	}
 }

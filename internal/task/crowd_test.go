@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// roundLog is a log whose changes take a time. It notes the tasks of each.
+// roundLog is a log whose changes take some time. It records the number of tasks in each.
 type roundLog struct {
 	took  time.Duration
 	sizes []int
@@ -27,7 +27,8 @@ func (l *roundLog) Do(c commit.Change, apply func() error) error {
 	return apply()
 }
 
-// TestCallersShareCommitsOfALog: callers that come back at once after each answer are in one commit, not in two by turns.
+// TestCallersShareCommitsOfALog checks that callers which return at once after each answer share one commit instead of
+// alternating between two.
 func TestCallersShareCommitsOfALog(t *testing.T) {
 	const callers, rounds = 16, 6
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +42,7 @@ func TestCallersShareCommitsOfALog(t *testing.T) {
 		q.done.Add(1)
 		go q.commit()
 		var all sync.WaitGroup
-		turn := make(chan bool, 1) // one request is read at a time
+		turn := make(chan bool, 1) // requests are read one at a time
 		for caller := range callers {
 			all.Go(func() {
 				for i := range rounds {
@@ -56,7 +57,7 @@ func TestCallersShareCommitsOfALog(t *testing.T) {
 		}
 		all.Wait()
 		if n := len(log.sizes); n > rounds+2 {
-			t.Errorf("%d callers made %d tasks each in %d commits: %v", callers, rounds, n, log.sizes)
+			t.Errorf("%d callers enqueued %d tasks each in %d commits: %v", callers, rounds, n, log.sizes)
 		}
 		if err := q.Close(); err != nil {
 			t.Error(err)
@@ -64,7 +65,7 @@ func TestCallersShareCommitsOfALog(t *testing.T) {
 	})
 }
 
-// TestLateCallersJoinACommit: who comes while a group waits for the queue is in its commit.
+// TestLateCallersJoinACommit checks that a caller which arrives while a group waits for the queue joins its commit.
 func TestLateCallersJoinACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, _ := testOptions(t)
@@ -105,7 +106,7 @@ func TestLateCallersJoinACommit(t *testing.T) {
 	})
 }
 
-// TestAnsweredRequestsAreNotHeld: the committer uses its slices again, and they hold no payload meanwhile.
+// TestAnsweredRequestsAreNotHeld checks that the slices which the committer reuses hold no payload of an answered request.
 func TestAnsweredRequestsAreNotHeld(t *testing.T) {
 	o, _ := testOptions(t)
 	o.noSync = true
@@ -137,7 +138,7 @@ func TestGather(t *testing.T) {
 		name      string
 		crowd     crowd
 		had       int
-		come      []time.Duration // after the one before
+		come      []time.Duration // after the previous one
 		close     bool
 		group     int
 		waited    time.Duration
@@ -149,10 +150,10 @@ func TestGather(t *testing.T) {
 		{name: "most are there", crowd: crowd{callers: 8, took: took}, had: 6, group: 6, waitsNext: true},
 		{name: "all come", crowd: crowd{callers: 3, took: took, pause: 8}, had: 1, come: []time.Duration{time.Millisecond, time.Millisecond}, group: 3, waited: 2 * time.Millisecond, waitsNext: true},
 		{name: "some come late", crowd: crowd{callers: 3, took: took}, had: 1, come: []time.Duration{time.Millisecond, time.Second}, group: 2, waited: limit, pause: 8},
-		{name: "nobody comes, again", crowd: crowd{callers: 3, took: took, pause: 8}, had: 1, group: 1, waited: limit, pause: 24},
+		{name: "none come, again", crowd: crowd{callers: 3, took: took, pause: 8}, had: 1, group: 1, waited: limit, pause: 24},
 		{name: "the pause is bounded", crowd: crowd{callers: 3, took: took, pause: 40}, had: 1, group: 1, waited: limit, pause: maxRest},
 		{name: "slow commits", crowd: crowd{callers: 3, took: time.Minute}, had: 1, group: 1, waited: maxGather, pause: 8},
-		{name: "it rests", crowd: crowd{callers: 3, took: took, pause: 8, rest: 2}, had: 1, group: 1, pause: 8},
+		{name: "resting", crowd: crowd{callers: 3, took: took, pause: 8, rest: 2}, had: 1, group: 1, pause: 8},
 		{name: "the queue is closed", crowd: crowd{callers: 3, took: took}, had: 1, close: true, group: 1, pause: 8},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -18,9 +18,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// A queue that is lost, or older than the indexes, numbers its batches above theirs: what has a
-// lower number would be taken for applied, and tasks would succeed that did nothing.
-func TestBatchesGoOnAboveThoseOfTheIndexes(t *testing.T) {
+// TestBatchNumbersContinueAboveThoseOfIndexes checks a queue that was lost, or is older than the indexes. Its batches must get higher
+// numbers than the last ones of the indexes: lower ones would count as applied, and tasks would succeed without effect.
+func TestBatchNumbersContinueAboveThoseOfIndexes(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*Queue, *index.Catalog) {
 		c, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{FS: vfs.OS, MaxIndexingMemory: 64 << 20})
@@ -53,12 +53,13 @@ func TestBatchesGoOnAboveThoseOfTheIndexes(t *testing.T) {
 	closeAll(q, c)
 	q, c = open()
 	if q.roster.firstBatch != 0 {
-		t.Errorf("after that the queue still is an old one: batches from %d", q.roster.firstBatch)
+		t.Errorf("after that the queue still counts as old: batches from %d", q.roster.firstBatch)
 	}
 	closeAll(q, c)
 }
 
-// Nothing is acknowledged while a power failure might bring back the file from before a compaction.
+// TestNothingIsStoredUntilACompactionIsDurable checks that no task is acknowledged while a power failure might bring back the file from
+// before a compaction.
 func TestNothingIsStoredUntilACompactionIsDurable(t *testing.T) {
 	o, _ := testOptions(t)
 	var broken atomic.Bool
@@ -81,9 +82,9 @@ func TestNothingIsStoredUntilACompactionIsDurable(t *testing.T) {
 	wait(t, q, enqueue(t, q, New{IndexUID: "b", Content: CreateIndex{}}).UID)
 }
 
-// A commit that failed is undone, also when it is seen and may be on the disk: nothing is built on it, and the refused
-// task is no task, now and after a restart. Reading goes on.
-func TestACommitThatFailedIsUndone(t *testing.T) {
+// TestAFailedCommitIsUndone checks that a failed commit is undone even if it is visible and may be on disk. The refused task must not
+// exist, now or after a restart, and reading must go on.
+func TestAFailedCommitIsUndone(t *testing.T) {
 	for name, visible := range map[string]bool{"seen": true, "undone": false} {
 		o, _ := testOptions(t)
 		o.MaxBatchTasks = 0
@@ -124,7 +125,7 @@ func TestACommitThatFailedIsUndone(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("%s: reading does not end", name)
+			t.Fatalf("%s: reading hangs", name)
 		}
 		if err := add(); err != nil {
 			t.Errorf("%s: afterwards: %v", name, err)
@@ -142,7 +143,8 @@ func TestACommitThatFailedIsUndone(t *testing.T) {
 	}
 }
 
-// Without its file the queue would sweep the payloads of acknowledged tasks.
+// TestALostQueueKeepsItsPayloads checks that a queue without its file refuses to start: it would remove the payloads of
+// acknowledged tasks.
 func TestALostQueueKeepsItsPayloads(t *testing.T) {
 	o, _ := testOptions(t)
 	o.MaxBatchTasks = 0
@@ -167,7 +169,8 @@ func TestALostQueueKeepsItsPayloads(t *testing.T) {
 	}
 }
 
-// A payload that is damaged or gone fails its own task, with the file's name, and not those beside it.
+// TestADamagedPayloadFailsItsTaskAlone checks that a damaged or missing payload fails only its own task, with an error that
+// names the file.
 func TestADamagedPayloadFailsItsTaskAlone(t *testing.T) {
 	dir := t.TempDir()
 	c, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{FS: vfs.OS, MaxIndexingMemory: 64 << 20})
@@ -197,8 +200,8 @@ func TestADamagedPayloadFailsItsTaskAlone(t *testing.T) {
 		}
 	}
 	damage(files[1], func(b []byte) []byte { b[9] ^= 1; return b })  // inside an id
-	damage(files[2], func(b []byte) []byte { b[0] ^= 16; return b }) // no JSON any more
-	damage(files[3], func(b []byte) []byte { return b[:len(b)/2] })  // a document less
+	damage(files[2], func(b []byte) []byte { b[0] ^= 16; return b }) // no longer JSON
+	damage(files[3], func(b []byte) []byte { return b[:len(b)/2] })  // one document less
 	if err := os.Remove(files[4]); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +229,7 @@ func TestADamagedPayloadFailsItsTaskAlone(t *testing.T) {
 	}
 }
 
-// The file of a restored queue is made without syncs; its name must be durable all the same.
+// TestARestoredQueueHasADurableName checks that the name of a restored queue file is durable although the file is written without syncs.
 func TestARestoredQueueHasADurableName(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tasks")
 	var log vfs.Log
@@ -243,12 +246,12 @@ func TestARestoredQueueHasADurableName(t *testing.T) {
 	}
 }
 
-// When the queue may lack tasks, documents without one are moved aside, and otherwise they are the rest of a crash. A queue that was
-// closed has its last change in both roots: one that is damaged takes no task away.
+// TestPayloadsOfASuspectQueueAreKept checks that payloads without a task are quarantined if the queue may have lost tasks, and otherwise
+// removed as leftovers of a crash. A closed queue has its last change in both roots, so that damage of one root loses no task.
 func TestPayloadsOfASuspectQueueAreKept(t *testing.T) {
 	for _, tt := range []struct {
 		damaged, killed bool
-		kept            int // payloads that are moved aside
+		kept            int // quarantined payloads
 	}{{false, false, 0}, {true, false, 1}, {true, true, 2}} {
 		o, _ := testOptions(t)
 		o.MaxBatchTasks = 0
@@ -290,7 +293,7 @@ func TestPayloadsOfASuspectQueueAreKept(t *testing.T) {
 			t.Errorf("%+v: kept %q, %v", tt, kept, err)
 		}
 		if _, err := os.Stat(stranger); err == nil {
-			t.Errorf("%+v: the stranger stays among the payloads", tt)
+			t.Errorf("%+v: the unnamed payload is still there", tt)
 		}
 		if err := q.Close(); err != nil {
 			t.Fatal(err)

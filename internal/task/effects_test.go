@@ -9,7 +9,7 @@ import (
 	"svc/internal/boltfile"
 )
 
-// sameMemory compares what memory has of the file with what a start would read of it.
+// sameMemory compares the roster in memory with what a start would read from the file.
 func sameMemory(t *testing.T, q *Queue) {
 	t.Helper()
 	q.writing.Lock()
@@ -27,8 +27,7 @@ func sameMemory(t *testing.T, q *Queue) {
 	}
 }
 
-// TestMemoryFollowsTransactions runs random tasks of all kinds, and requests that other instances get, and compares memory with the file
-// after each step.
+// TestMemoryFollowsTransactions runs random tasks of all kinds and forwarded requests, and compares memory with the file after each step.
 func TestMemoryFollowsTransactions(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
@@ -37,13 +36,13 @@ func TestMemoryFollowsTransactions(t *testing.T) {
 	h.walk(t, func() { sameMemory(t, h.q) })
 }
 
-// walk runs random tasks of all kinds, and requests that other instances get, and calls check after each step.
+// walk runs random tasks of all kinds and forwarded requests, and calls check after each step.
 func (h *history) walk(t *testing.T, check func()) {
 	t.Helper()
 	r := h.r
 	there := uint32(7)
 	var forwardedTasks []uint32
-	names, batches, swaps := false, false, false // there were some
+	names, batches, swaps := false, false, false // which cases occurred
 	for range 80 {
 		for range r.Intn(5) {
 			h.enqueue(t)
@@ -84,11 +83,11 @@ func (h *history) walk(t *testing.T, check func()) {
 		swaps = swaps || !h.q.roster.byKind[IndexSwap].IsEmpty()
 	}
 	if !names || !batches || !swaps {
-		t.Errorf("names %v, batches %v, swaps %v: it does not reach what it is for", names, batches, swaps)
+		t.Errorf("names %v, batches %v, swaps %v: the walk must reach all of them", names, batches, swaps)
 	}
 }
 
-// TestOldOriginsAreForgotten stores more origins than are kept, several in one transaction.
+// TestOldOriginsAreForgotten stores more origins than the limit, several of them in one transaction.
 func TestOldOriginsAreForgotten(t *testing.T) {
 	o, _ := testOptions(t)
 	q := paused(t, o)

@@ -17,12 +17,12 @@ import (
 	"svc/internal/vfs"
 )
 
-// provider makes vectors of texts. A text that has the word dead is answered with an error, one that has hangs is answered once nothing
-// hangs any more, or the request is given up.
+// provider embeds texts. A text with the word dead gets an error. A text with the word hangs is answered only when the provider is
+// released or the request is canceled.
 type provider struct {
 	*httptest.Server
 	asked   atomic.Int64
-	revived atomic.Bool // nothing is dead any more
+	revived atomic.Bool // no text gets an error any more
 	hanging chan struct{}
 }
 
@@ -95,7 +95,7 @@ func (e *embedding) add(uid string) *Task {
 	return enqueue(e.t, e.Queue, adding(e.t, e.Queue, uid, AddDocuments{MayCreate: true, PrimaryKey: "id"}, "1"))
 }
 
-// parked waits until a task waits for its embedder.
+// parked waits until a task is parked for its embedder.
 func (e *embedding) parked(uid uint32, status Status) *Task {
 	e.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -110,7 +110,7 @@ func (e *embedding) parked(uid uint32, status Status) *Task {
 			return task
 		}
 	}
-	e.t.Fatalf("task %d does not wait for its embedder", uid)
+	e.t.Fatalf("task %d is not parked", uid)
 	return nil
 }
 
@@ -123,15 +123,15 @@ func (e *embedding) ends(task *Task, want Status) *Task {
 	return got
 }
 
-// An embedder that fails holds back its own index alone, and says so. What cannot run beside the batch that waits makes it begin again
-// later, with the retries that are left.
-func TestAnEmbedderThatFailsHoldsBackItsIndexOnly(t *testing.T) {
+// TestAFailingEmbedderHoldsBackItsIndexOnly checks that a failing embedder holds back only its own index, and that this is reported. If a
+// task arrives that must run first, the batch starts again later, with its remaining retries.
+func TestAFailingEmbedderHoldsBackItsIndexOnly(t *testing.T) {
 	e := newEmbedding(t, Options{})
 	e.ends(e.settings("a", "dead"), Succeeded)
 	began := time.Now().Add(-time.Second)
 	first := e.add("a")
 	shown := e.parked(first.UID, Processing)
-	behind := e.add("a") // the batch has begun without it
+	behind := e.add("a") // the batch has started without this task
 	var object struct {
 		Parked struct {
 			Reason           struct{ Message, Code string }
@@ -144,7 +144,7 @@ func TestAnEmbedderThatFailsHoldsBackItsIndexOnly(t *testing.T) {
 	}
 	p := object.Parked
 	if p.Reason.Code != "vector_embedding_error" || !strings.Contains(p.Reason.Message, "status 502") || p.Since.Before(began) || !p.Since.Before(p.NextTryAt) || p.Tries == 0 {
-		t.Errorf("it is shown as %s", shown.AppendJSON(nil))
+		t.Errorf("the batch is shown as %s", shown.AppendJSON(nil))
 	}
 	if list := e.Parked(); len(list) != 1 || list[0].IndexUID != "a" || !list[0].Since.Equal(p.Since) {
 		t.Errorf("parked: %+v", list)
@@ -160,11 +160,11 @@ func TestAnEmbedderThatFailsHoldsBackItsIndexOnly(t *testing.T) {
 	e.ends(e.add("b"), Succeeded)
 	again := e.parked(first.UID, Enqueued)
 	if again.parked.retries == 0 || !again.parked.since.Equal(p.Since) {
-		t.Errorf("after it made way it waits as %+v, since %v", again.parked, p.Since)
+		t.Errorf("after it made way, the batch is parked as %+v since %v", again.parked, p.Since)
 	}
 	later := e.parked(first.UID, Processing)
 	if later.parked.retries <= again.parked.retries || !later.parked.since.Equal(p.Since) {
-		t.Errorf("tried again it waits as %+v, before as %+v", later.parked, again.parked)
+		t.Errorf("after a retry, the batch is parked as %+v, before as %+v", later.parked, again.parked)
 	}
 
 	now := time.Now()
@@ -172,7 +172,7 @@ func TestAnEmbedderThatFailsHoldsBackItsIndexOnly(t *testing.T) {
 	e.ends(cancel, Succeeded)
 	e.ends(first, Canceled)
 	if took := time.Since(now); took > 20*time.Second { // the next retry is more than a minute away
-		t.Errorf("it was canceled after %v", took)
+		t.Errorf("the cancelation took %v", took)
 	}
 	e.p.revived.Store(true)
 	e.ends(behind, Succeeded)
@@ -181,8 +181,9 @@ func TestAnEmbedderThatFailsHoldsBackItsIndexOnly(t *testing.T) {
 	}
 }
 
-// New settings, and the deletion of the index, do not wait behind the embedder that they do away with.
-func TestWhatDoesAwayWithAnEmbedderDoesNotWaitForIt(t *testing.T) {
+// TestRemovingAnEmbedderDoesNotWaitForIt checks that new settings and the deletion of an index do not wait for the embedder
+// that they remove.
+func TestRemovingAnEmbedderDoesNotWaitForIt(t *testing.T) {
 	e := newEmbedding(t, Options{})
 	documents := func() *Task {
 		e.ends(e.settings("a", "dead"), Succeeded)
@@ -211,8 +212,8 @@ func TestWhatDoesAwayWithAnEmbedderDoesNotWaitForIt(t *testing.T) {
 	}
 }
 
-// An embedder that answers late holds back neither other indexes nor, by what has to wait for it, the queue.
-func TestAnEmbedderThatHangsHoldsBackItsIndexOnly(t *testing.T) {
+// TestAHangingEmbedderHoldsBackItsIndexOnly checks that a slow embedder holds back neither other indexes nor the queue.
+func TestAHangingEmbedderHoldsBackItsIndexOnly(t *testing.T) {
 	e := newEmbedding(t, Options{})
 	e.ends(e.settings("a", "hangs"), Succeeded)
 	task := e.add("a")
@@ -229,8 +230,8 @@ func TestAnEmbedderThatHangsHoldsBackItsIndexOnly(t *testing.T) {
 	e.ends(dump, Succeeded)
 }
 
-// However many embedders fail, the queue goes on, and few batches stay in memory.
-func TestManyEmbeddersThatFail(t *testing.T) {
+// TestManyFailingEmbedders checks that the queue goes on however many embedders fail, and that few batches stay in memory.
+func TestManyFailingEmbedders(t *testing.T) {
 	e := newEmbedding(t, Options{})
 	var tasks []*Task
 	for i := range maxAway + 3 {

@@ -9,29 +9,30 @@ func TestSteadyClock(t *testing.T) {
 	var c steadyClock
 	wall, mono := time.Unix(1_900_000_000, 0), 5*time.Minute
 	for i, tt := range []struct {
-		wall, mono time.Duration // since the last look
+		wall, mono time.Duration // since the last check
 		steady     time.Duration
 	}{
 		{0, 0, 0},
 		{time.Minute, time.Minute, time.Minute},
-		{time.Minute + 900*time.Millisecond, time.Minute, 2 * time.Minute}, // the time service corrects it
+		{time.Minute + 900*time.Millisecond, time.Minute, 2 * time.Minute}, // a small correction by the time service
 		{time.Minute - 900*time.Millisecond, time.Minute, 3 * time.Minute},
 		{time.Hour, time.Minute, 0}, // forward
 		{time.Hour, time.Hour, time.Hour},
 		{-time.Hour, time.Minute, 0}, // back
 		{time.Minute, time.Minute, time.Minute},
-		{time.Hour, time.Second, 0}, // the machine slept
+		{time.Hour, time.Second, 0}, // the machine was asleep
 		{2 * time.Second, 0, 0},
-		{0, 2 * time.Second, 0}, // the clock stands
+		{0, 2 * time.Second, 0}, // the clock stands still
 	} {
 		wall, mono = wall.Add(tt.wall), mono+tt.mono
 		if got := c.look(wall, mono); got != tt.steady {
-			t.Errorf("look %d: steady for %v, want %v", i, got, tt.steady)
+			t.Errorf("check %d: steady for %v, want %v", i, got, tt.steady)
 		}
 	}
 }
 
-// TestExpiredDocumentsAreDeletedLate moves the clocks of a queue.
+// TestExpiredDocumentsAreDeletedLate moves the clocks of a queue: expired documents are deleted only while the clock has been
+// steady for an hour.
 func TestExpiredDocumentsAreDeletedLate(t *testing.T) {
 	o, e := testOptions(t)
 	q := openQueue(t, o)
@@ -54,11 +55,11 @@ func TestExpiredDocumentsAreDeletedLate(t *testing.T) {
 		}
 	}
 	q.sweep(x, wall, mono)
-	pass(59) // the clock is not known for an hour yet
+	pass(59) // the clock has been steady for less than an hour
 	if got := tasks(); len(got) != 0 {
 		t.Fatalf("after 59 minutes: %+v", got)
 	}
-	pass(1) // a has been expired for 59 minutes
+	pass(1) // a expired 59 minutes ago
 	if got := tasks(); len(got) != 0 {
 		t.Fatalf("after 60 minutes: %+v", got)
 	}
@@ -67,12 +68,12 @@ func TestExpiredDocumentsAreDeletedLate(t *testing.T) {
 		t.Fatalf("after 70 minutes: %+v", got)
 	}
 	pass(9)
-	wall = wall.Add(400 * 24 * time.Hour) // somebody sets the clock wrong
+	wall = wall.Add(400 * 24 * time.Hour) // the clock is set wrong
 	pass(59)
 	if got := tasks(); len(got) != 1 {
 		t.Fatalf("while the clock is wrong: %+v", got)
 	}
-	wall = wall.Add(-400 * 24 * time.Hour) // and right again
+	wall = wall.Add(-400 * 24 * time.Hour) // and set right again
 	pass(59)
 	if got := tasks(); len(got) != 1 {
 		t.Fatalf("after the clock was wrong: %+v", got)
@@ -83,7 +84,7 @@ func TestExpiredDocumentsAreDeletedLate(t *testing.T) {
 			t.Errorf("%+v at %v", n, wall)
 		}
 	}
-	if got := tasks(); len(got) != 3 { // a again, as it still has some, and b
-		t.Errorf("in the end: %+v", got)
+	if got := tasks(); len(got) != 3 { // a again, which still has expired documents, and b
+		t.Errorf("at the end: %+v", got)
 	}
 }

@@ -17,9 +17,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// fakeEngine is indexes as maps, with the promises of engine: a step that was
-// applied is done again without effect. It stands for what is on disk: it
-// outlives the queue in tests of crashes.
+// fakeEngine keeps indexes as maps. Like a real engine, it ignores a step that was already applied. It stands for the disk: in tests of
+// crashes it outlives the queue.
 type fakeEngine struct {
 	mu      sync.Mutex
 	fs      vfs.FS
@@ -27,9 +26,9 @@ type fakeEngine struct {
 	swapped uint64 // step of the last swap
 	log     []string
 	due     map[string]int64         // when documents of an index expire
-	block   chan struct{}            // when not nil, apply waits for it to close, or for its context
+	block   chan struct{}            // if not nil, apply waits until it is closed, or for its context
 	blocks  map[string]chan struct{} // the same for one index
-	entered chan struct{}            // apply tells that it began
+	entered chan struct{}            // apply sends when it begins
 	fail    func(op index.Op) error  // error of the whole batch
 }
 
@@ -39,10 +38,10 @@ type fakeIndex struct {
 	step       uint64
 	results    []index.OpResult
 	settings   int
-	uncounted  error // its size cannot be told
+	uncounted  error // error of counting its documents
 }
 
-// turn runs one batch, if there is one to run.
+// turn runs one batch if one is due.
 func (q *Queue) turn() (ran bool, due time.Time, err error) {
 	run, due, err := q.next()
 	if err != nil || run == nil {

@@ -20,16 +20,16 @@ import (
 	"svc/internal/vfs"
 )
 
-// mirror is the log of a queue: another queue follows it.
+// mirror is the log of a queue that another queue follows.
 type mirror struct {
 	t        *testing.T
 	dir, own string // the data directories
-	q        *Queue // it follows
+	q        *Queue // the follower
 	kinds    map[commit.Kind]int
 	each     func(commit.Change) // called after each change; nil: nothing
 }
 
-// newMirror returns options of a queue that another one follows.
+// newMirror returns options of a queue that the queue of the mirror follows.
 func newMirror(t *testing.T) (Options, *mirror) {
 	t.Helper()
 	o, _ := testOptions(t)
@@ -66,7 +66,7 @@ func (m *mirror) Do(c commit.Change, apply func() error) error {
 		}
 	}
 	m.kinds[c.Kind]++
-	for range 2 { // the second time changes nothing
+	for range 2 { // the repeat must change nothing
 		if err := m.q.Follow(c); err != nil {
 			m.t.Errorf("%v of %s: %v", c.Kind, c.Name, err)
 		}
@@ -77,7 +77,7 @@ func (m *mirror) Do(c commit.Change, apply func() error) error {
 	return nil
 }
 
-// shows returns all that a queue shows, as JSON.
+// shows returns everything that a queue shows, as JSON.
 func shows(t *testing.T, q *Queue) string {
 	t.Helper()
 	var all []any
@@ -120,22 +120,22 @@ func (m *mirror) payloads(dir string) (names []string) {
 	return names
 }
 
-// same compares what both show, with what a start would read, and their payloads.
+// same compares what both queues show, what a start would read, and their payloads.
 func (m *mirror) same(q *Queue) {
 	m.t.Helper()
 	sameMemory(m.t, m.q)
 	if got, want := shows(m.t, m.q), shows(m.t, q); got != want {
-		m.t.Errorf("who follows shows\n%s, want\n%s", got, want)
+		m.t.Errorf("the follower shows\n%s, want\n%s", got, want)
 	}
 	if got, want := m.payloads(m.own), m.payloads(m.dir); !slices.Equal(got, want) {
-		m.t.Errorf("who follows has the payloads %q, want %q", got, want)
+		m.t.Errorf("the follower has the payloads %q, want %q", got, want)
 	}
 	if got, want := m.q.payloadBytes.Load(), q.payloadBytes.Load(); got != want {
-		m.t.Errorf("who follows counts %d bytes of payloads, want %d", got, want)
+		m.t.Errorf("the follower counts %d bytes of payloads, want %d", got, want)
 	}
 }
 
-// TestFollow follows random tasks of all kinds, and requests that other instances get.
+// TestFollow follows random tasks of all kinds, and forwarded requests.
 func TestFollow(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
@@ -143,7 +143,7 @@ func TestFollow(t *testing.T) {
 	h := newHistoryOf(t, rand.New(rand.NewSource(seed)), o)
 	steps := 0
 	h.walk(t, func() {
-		if steps++; steps%50 == 0 { // a start of who follows
+		if steps++; steps%50 == 0 { // restart the follower
 			if err := m.q.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowAPayload follows a task with a payload until it ends, and asks for it.
+// TestFollowAPayload follows a task with a payload until it ends, and reads the payload.
 func TestFollowAPayload(t *testing.T) {
 	o, m := newMirror(t)
 	q := paused(t, o)
@@ -176,12 +176,12 @@ func TestFollowAPayload(t *testing.T) {
 	drain(t, q)
 	m.same(q)
 	if len(m.payloads(m.own)) != 0 {
-		t.Error("who follows keeps the payload")
+		t.Error("the follower keeps the payload")
 	}
 	<-w.Changed()
 }
 
-// TestFollowWritesNothing asks a queue that follows for what it does not do.
+// TestFollowWritesNothing checks that a following queue refuses to write.
 func TestFollowWritesNothing(t *testing.T) {
 	o, m := newMirror(t)
 	q := paused(t, o)
@@ -201,18 +201,19 @@ func TestFollowWritesNothing(t *testing.T) {
 		{Kind: commit.Tasks, Name: "tasks/queue.db", Data: []byte("\x02\x01\x05later\x01\x00\x01k\x04\x00\x00\x00\x00")},
 	} {
 		if err := m.q.Follow(c); err == nil {
-			t.Errorf("%v of %s is followed", c.Kind, c.Name)
+			t.Errorf("%v of %s is accepted", c.Kind, c.Name)
 		}
 	}
 	if after := shows(t, m.q); after != before {
-		t.Errorf("it shows %s, want %s", after, before)
+		t.Errorf("the follower shows %s, want %s", after, before)
 	}
 	if err := q.Follow(commit.Change{}); err == nil {
-		t.Error("a queue follows that was not opened for it")
+		t.Error("a queue that was opened to lead accepts changes")
 	}
 }
 
-// TestLead has a queue lead whose writer has begun a batch: it is shown as running, runs again under its uid, and others follow.
+// TestLead makes a follower lead after its writer began a batch. The batch is shown as running, runs again under its uid, and is
+// followed by others.
 func TestLead(t *testing.T) {
 	o, m := newMirror(t)
 	crashed := errors.New("crashed")
@@ -233,13 +234,13 @@ func TestLead(t *testing.T) {
 				t.Errorf("%d tasks run, want 1 (%v)", l.Total, err)
 			}
 			if b, err := m.q.Batch(0, nil); err != nil || b.Progress == nil || b.Stats.Total != 1 {
-				t.Errorf("the batch that runs is %+v (%v)", b, err)
+				t.Errorf("the running batch is %+v (%v)", b, err)
 			}
 			begun := *lastEntry(c.Data)
 			if !slices.Equal(begun.Tasks, []uint32{added.UID}) {
 				t.Errorf("the journal has %v", begun)
 			}
-			m.each = nil // from here on the writer is lost
+			m.each = nil // from here on the writer is gone
 			if err := m.q.Lead(); err != nil {
 				t.Error(err)
 			}
@@ -262,11 +263,11 @@ func TestLead(t *testing.T) {
 	}
 	sameMemory(t, m.q)
 	if err := m.q.Follow(commit.Change{Kind: commit.Tasks, Name: "tasks/queue.db"}); err == nil || !strings.Contains(err.Error(), "follows nobody") {
-		t.Errorf("who leads follows: %v", err)
+		t.Errorf("a leading queue follows: %v", err)
 	}
 }
 
-// TestFollowAnEndedBatch shows no batch as running that was stopped or has ended.
+// TestFollowAnEndedBatch checks that a stopped or ended batch is not shown as running.
 func TestFollowAnEndedBatch(t *testing.T) {
 	o, m := newMirror(t)
 	q := paused(t, o)
@@ -281,17 +282,17 @@ func TestFollowAnEndedBatch(t *testing.T) {
 		m.q.roster.mu.RUnlock()
 		if want := roaring.New(); !stopped {
 			if want.Add(first); !tasks.Equals(want) {
-				t.Errorf("the tasks %v run, want %v", tasks, want)
+				t.Errorf("tasks %v are shown as running, want %v", tasks, want)
 			}
 		} else if !tasks.IsEmpty() {
-			t.Errorf("the tasks %v run of a batch that was stopped", tasks)
+			t.Errorf("tasks %v of a stopped batch are shown as running", tasks)
 		}
 	}
 	q.journal.forget(0)
 	drain(t, q)
 	m.same(q)
 	if n := len(m.q.roster.running); n > 0 {
-		t.Errorf("%d batches run that have ended", n)
+		t.Errorf("%d ended batches are shown as running", n)
 	}
 }
 
@@ -304,7 +305,7 @@ func oneTask(t *testing.T, q *Queue, uid uint32) *Task {
 	return task
 }
 
-// namingLog takes a change of tasks up when the names of payloads are being made durable.
+// namingLog accepts a change of tasks only while the names of payloads are being synced.
 type namingLog struct{ syncs chan struct{} }
 
 func (l *namingLog) Do(c commit.Change, apply func() error) error {
@@ -314,8 +315,9 @@ func (l *namingLog) Do(c commit.Change, apply func() error) error {
 	return apply()
 }
 
-// TestPayloadsAreNamedWhileTheLogTakesThemUp: and no task is stored if they cannot be.
-func TestPayloadsAreNamedWhileTheLogTakesThemUp(t *testing.T) {
+// TestPayloadsAreNamedWhileTheLogWrites checks that the log accepts tasks while the names of their payloads are synced, and that no task
+// is stored if the sync fails.
+func TestPayloadsAreNamedWhileTheLogWrites(t *testing.T) {
 	for _, logged := range []bool{true, false} {
 		o, _ := testOptions(t)
 		log := &namingLog{make(chan struct{}, 1)}
@@ -339,7 +341,7 @@ func TestPayloadsAreNamedWhileTheLogTakesThemUp(t *testing.T) {
 		q := openQueue(t, o)
 		for i, bad := range []bool{false, true, false} {
 			select {
-			case <-log.syncs: // of the start, or of the one before
+			case <-log.syncs: // left by the start, or by the previous task
 			default:
 			}
 			broken.Store(bad)
@@ -359,11 +361,11 @@ func TestPayloadsAreNamedWhileTheLogTakesThemUp(t *testing.T) {
 	}
 }
 
-// contentLog has what changes said of their files.
+// contentLog records what changes say about their files.
 type contentLog struct {
 	t    *testing.T
 	dir  string
-	seen []int // sizes of the files; negative: their content was not at hand
+	seen []int // negative if their content was not at hand
 }
 
 func (l *contentLog) Do(c commit.Change, apply func() error) error {
@@ -383,7 +385,7 @@ func (l *contentLog) Do(c commit.Change, apply func() error) error {
 	return apply()
 }
 
-// TestPayloadsInPieces: the file has what was written, and a log gets the content of small files.
+// TestPayloadsInPieces writes payloads in pieces: the file must have all bytes, and a log must get the content of small files.
 func TestPayloadsInPieces(t *testing.T) {
 	o, _ := testOptions(t)
 	log := &contentLog{t: t, dir: o.Dir}
@@ -412,7 +414,7 @@ func TestPayloadsInPieces(t *testing.T) {
 		if _, err := q.Enqueue(t.Context(), New{IndexUID: "a", Content: AddDocuments{Documents: 1}, Payload: p}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := os.ReadFile(name); err == nil && !bytes.Equal(got, content) { // its task may have ended
+		if got, err := os.ReadFile(name); err == nil && !bytes.Equal(got, content) { // the task may have ended already
 			t.Errorf("%d bytes in pieces of %d: the file has %d", tt.size, tt.piece, len(got))
 		}
 		if want = append(want, tt.size); tt.size > commit.SmallFile {
@@ -420,11 +422,11 @@ func TestPayloadsInPieces(t *testing.T) {
 		}
 	}
 	if !slices.Equal(log.seen, want) {
-		t.Errorf("the log was told of %v, want %v", log.seen, want)
+		t.Errorf("the log got sizes %v, want %v", log.seen, want)
 	}
 }
 
-// TestAPayloadThatCannotBeWritten: each write after the one that failed fails, and so does the end.
+// TestAPayloadThatCannotBeWritten checks that each write after a failed one fails, and the end as well.
 func TestAPayloadThatCannotBeWritten(t *testing.T) {
 	o, _ := testOptions(t)
 	var writes atomic.Int32

@@ -43,7 +43,7 @@ func TestDates(t *testing.T) {
 	tests := []struct{ text, before, after string }{
 		{"2026-11-21", "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"},
 		{"2026-12-31", "2026-12-31T00:00:00Z", "2027-01-01T00:00:00Z"},
-		{"0001-01-01", "0001-01-01T00:00:00.000000001Z", "0001-01-02T00:00:00Z"}, // the zero time stands for no date
+		{"0001-01-01", "0001-01-01T00:00:00.000000001Z", "0001-01-02T00:00:00Z"}, // the zero time means no date
 		{"2026-11-21T10:11:12Z", "2026-11-21T10:11:12Z", "2026-11-21T10:11:12Z"},
 		{"2026-11-21T00:00:00Z", "2026-11-21T00:00:00Z", "2026-11-21T00:00:00Z"},
 		{"2026-11-21t10:11:12.5z", "2026-11-21T10:11:12.5Z", "2026-11-21T10:11:12.5Z"},
@@ -63,7 +63,7 @@ func TestDates(t *testing.T) {
 		t.Helper()
 		switch {
 		case want == "" && err == nil:
-			t.Errorf("%q is a date: %v", text, got)
+			t.Errorf("%q is accepted as a date: %v", text, got)
 		case want == "" && apierr.From(err).Code != code:
 			t.Errorf("%q: %v", text, err)
 		case want != "" && (err != nil || got.UTC().Format(time.RFC3339Nano) != want):
@@ -198,12 +198,12 @@ func TestUnionOfDetails(t *testing.T) {
 			`{"matchedTasks":1,"canceledTasks":1,"originalFilter":"?a&\"x\""}`, `{"matchedTasks":1,"canceledTasks":1,"originalFilter":"?a&\"x\""}`},
 		{"swaps follow each other", []part{{IndexSwap, `{"swaps":[1]}`}, {IndexSwap, `{"swaps":[]}`}, {IndexSwap, `{"swaps":[2,3]}`}},
 			`{"swaps":[1,2,3]}`, `{"swaps":[1,2,3]}`},
-		{"of settings the last wins, embedders merge", []part{
+		{"the last settings win, embedders merge", []part{
 			{SettingsUpdate, `{"stopWords":["a"],"synonyms":{"a":[]},"embedders":{"b":{"source":"x"},"c":1}}`},
 			{SettingsUpdate, `{"stopWords":null,"embedders":{"a":null,"b":{"source":"y"}}}`}},
 			`{"stopWords":null,"synonyms":{"a":[]},"embedders":{"a":null,"b":{"source":"y"},"c":1}}`,
 			`{"stopWords":null,"synonyms":{"a":[]},"embedders":{"a":null,"b":{"source":"y"},"c":1}}`},
-		{"of the rest the first stays", []part{{IndexUpdate, `{"primaryKey":"a"}`}, {IndexUpdate, `{"primaryKey":"b"}`}, {SnapshotCreation, ""}},
+		{"the first of other kinds stays", []part{{IndexUpdate, `{"primaryKey":"a"}`}, {IndexUpdate, `{"primaryKey":"b"}`}, {SnapshotCreation, ""}},
 			`{"primaryKey":"a"}`, `{"primaryKey":"a"}`},
 		{"nothing", []part{{IndexCreation, `{"primaryKey":null}`}}, `{"primaryKey":null}`, `{}`},
 	}
@@ -221,7 +221,7 @@ func TestUnionOfDetails(t *testing.T) {
 	}
 }
 
-// exampleContents has each type of content, UpdateSettings excepted.
+// exampleContents returns each type of content except UpdateSettings.
 func exampleContents() []Content {
 	return []Content{
 		AddDocuments{Merge: true, SkipCreation: true, PrimaryKey: "k", Documents: 3, MayCreate: true, File: "f", Size: 7},
@@ -351,7 +351,7 @@ func TestRecordsReadBack(t *testing.T) {
 		}
 		for cut := range b {
 			if _, err := decodeRecord(b[:cut]); err == nil {
-				t.Fatalf("a record cut at byte %d of %d is read", cut, len(b))
+				t.Fatalf("a record cut at byte %d of %d is accepted", cut, len(b))
 			}
 		}
 	}
@@ -372,7 +372,7 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		if again, err := decodeRecord(rec.append(nil)); err != nil || recordText(t, rec) != recordText(t, again) {
-			t.Errorf("a record that was read is not written alike: %v", err)
+			t.Errorf("encoding a decoded record gives other bytes: %v", err)
 		}
 		_, _ = decodeContent(rec.kind, rec.content)
 	})
@@ -418,7 +418,8 @@ func FuzzJournal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { lastEntry(b) })
 }
 
-// FuzzParseDate checks that a date that is read prints as one that is read the same, and that nothing is after a day but the next.
+// FuzzParseDate checks that a parsed date prints as a date that parses to the same time, and that "after" a day means from
+// the next day on.
 func FuzzParseDate(f *testing.F) {
 	for _, seed := range []string{"2026-01-02", "2026-01-02T03:04:05Z", "2026-01-02t03:04:05.123456789+05:30", "0001-01-01", "9999-12-31", "x"} {
 		f.Add(seed)
@@ -444,7 +445,7 @@ func FuzzParseDate(f *testing.F) {
 	})
 }
 
-// FuzzParseSize checks that sizes are whole numbers of bytes, and that what FormatSize prints is near what it was given.
+// FuzzParseSize checks that sizes are whole numbers of bytes, and that FormatSize prints nearly the size that it gets.
 func FuzzParseSize(f *testing.F) {
 	for _, seed := range []string{"1", "100 MB", "1.5GiB", "8 Ebit", "9e99", ".", "1 kib", "９", "18446744073709551615"} {
 		f.Add(seed)
@@ -464,7 +465,7 @@ func FuzzParseSize(f *testing.F) {
 	})
 }
 
-// TestEveryKindHasARow: a kind has a name of its own, and reads its contents.
+// TestEveryKindHasARow checks that each kind has its own name, and decodes its contents.
 func TestEveryKindHasARow(t *testing.T) {
 	names := map[string]bool{}
 	for k := range kindCount {
@@ -481,7 +482,7 @@ func TestEveryKindHasARow(t *testing.T) {
 			t.Errorf("%v reads contents of %v", k, c.Kind())
 		}
 		if row.alone && !row.global {
-			t.Errorf("%v is of one index, but others wait for it", k)
+			t.Errorf("%v concerns one index, but tasks of others wait for it", k)
 		}
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"svc/internal/apierr"
 )
 
-// history is a queue that went through random tasks, and what each task touches, told naively.
+// history is a queue that went through random tasks, and a naive record of what each task touches.
 type history struct {
 	q       *Queue
 	r       *rand.Rand
 	touched map[uint32][]string // by task
-	ended   []uint32            // batches that OnEnd told
+	ended   []uint32            // batches that OnEnd reported
 	now     time.Time
 }
 
@@ -48,7 +48,7 @@ func newHistoryOf(t *testing.T, r *rand.Rand, o Options) *history {
 	return h
 }
 
-// rename is the rule as it is written: tasks with a lower uid that touch either index get the other's uid.
+// rename follows the rule as documented: tasks with a lower uid that touch one of the two indexes get the uid of the other.
 func (h *history) rename(uid uint32, a, b string) {
 	for other, texts := range h.touched {
 		if other >= uid {
@@ -110,7 +110,7 @@ func (h *history) enqueue(t *testing.T) {
 	h.touched[task.UID] = touched
 }
 
-// filter makes a random filter over the uids of tasks and batches below about 300.
+// filter returns a random filter over uids of tasks and batches below limit.
 func (h *history) filter(limit int) Filter {
 	f := Filter{Limit: limit, Reverse: h.r.Intn(2) == 0}
 	some := func() bool { return h.r.Intn(4) == 0 }
@@ -169,7 +169,7 @@ func (h *history) filter(limit int) Filter {
 	return f
 }
 
-// in reports whether list does not restrict or holds x.
+// in reports whether list is nil or contains x.
 func in[T comparable](list []T, x T) bool { return list == nil || slices.Contains(list, x) }
 
 func inDates(at, after, before time.Time) bool {
@@ -179,7 +179,7 @@ func inDates(at, after, before time.Time) bool {
 	return !at.IsZero() && (after.IsZero() || at.After(after)) && (before.IsZero() || at.Before(before))
 }
 
-// matches is the filter of tasks, said naively.
+// matches is the reference implementation of the filter of tasks.
 func (h *history) matches(f *Filter, t *Task) bool {
 	touched := h.touched[t.UID]
 	if f.IndexUIDs != nil && (t.Kind.Global() || !slices.ContainsFunc(touched, func(uid string) bool { return slices.Contains(f.IndexUIDs, uid) })) {
@@ -199,7 +199,7 @@ func (h *history) matches(f *Filter, t *Task) bool {
 		inDates(t.FinishedAt, f.AfterFinishedAt, f.BeforeFinishedAt)
 }
 
-// matchesBatch is the filter of batches, said naively. all are the tasks that are still stored.
+// matchesBatch is the reference implementation of the filter of batches. all are the tasks still stored.
 func matchesBatch(f *Filter, b *Batch, enqueued []time.Time, all []*Task) bool {
 	anyOf := func(ok func(string) bool) bool {
 		for uid := range b.Stats.Indexes {
@@ -235,7 +235,7 @@ func matchesBatch(f *Filter, b *Batch, enqueued []time.Time, all []*Task) bool {
 		inDates(b.StartedAt, f.AfterStartedAt, f.BeforeStartedAt) && inDates(b.FinishedAt, f.AfterFinishedAt, f.BeforeFinishedAt)
 }
 
-// pageOf cuts a page out of uids, newest first as they are, naively.
+// pageOf is the reference implementation of paging. uids are newest first.
 func pageOf(f *Filter, uids []uint32) (page []uint32, from, next *uint32) {
 	uids = slices.Clone(uids)
 	slices.SortFunc(uids, func(a, b uint32) int {
@@ -296,7 +296,7 @@ func TestListsAgainstANaiveFilter(t *testing.T) {
 	}
 	compareLists(t, h, enqueuedIn, 1500)
 
-	// What a restart reads is what was there, but for the running batch.
+	// A restart reads the same state, except for the running batch.
 	h.q.roster.running = nil
 	before, err := h.q.listTasks(Filter{Limit: 1000})
 	if err != nil {
@@ -310,7 +310,7 @@ func TestListsAgainstANaiveFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(before, after) {
-		t.Error("a restart changes the tasks")
+		t.Error("the tasks differ after a restart")
 	}
 	delete(enqueuedIn, run.uid)
 	compareLists(t, h, enqueuedIn, 500)
@@ -331,7 +331,7 @@ func compareLists(t *testing.T, h *history, enqueuedIn map[uint32][]time.Time, r
 		t.Fatal(err)
 	}
 	if told := roaring.BitmapOf(h.ended...); int(told.GetCardinality()) != len(h.ended) || roaring.AndNot(ended, told).GetCardinality() > 0 {
-		t.Errorf("OnEnd told %d; ended are %v", h.ended, ended)
+		t.Errorf("OnEnd reported %d, ended are %v", h.ended, ended)
 	}
 	if all := roaring.Or(ended, running); all.GetCardinality() != ended.GetCardinality()+running.GetCardinality() || int(all.GetCardinality()) != len(batches.Results) {
 		t.Errorf("ended: %v, running: %v, listed: %d", ended, running, len(batches.Results))
@@ -395,7 +395,7 @@ func compareLists(t *testing.T, h *history, enqueuedIn map[uint32][]time.Time, r
 			visible = visible || task.UID == uid && h.matches(&Filter{Allowed: f.Allowed}, task)
 		}
 		if _, err := h.q.Task(uid, f.Allowed); (err == nil) != visible || err != nil && apierr.From(err).Code != "task_not_found" {
-			t.Fatalf("task %d is visible: %v, but %v", uid, visible, err)
+			t.Fatalf("task %d is visible: %v, want %v", uid, visible, err)
 		}
 	}
 }

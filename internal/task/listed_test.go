@@ -1,6 +1,6 @@
 package task
 
-// listed is a whole page.
+// listed is one page of a list.
 type listed[T any] struct {
 	Results []T     `json:"results"`
 	Total   int     `json:"total"`

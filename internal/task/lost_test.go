@@ -8,7 +8,7 @@ import (
 	"svc/internal/boltfile"
 )
 
-// TestLostTasksAreDamage reads a task that its file does not lead to any more.
+// TestLostTasksAreDamage reads a task that can no longer be reached in its file.
 func TestLostTasksAreDamage(t *testing.T) {
 	db, err := boltfile.Open(t.TempDir()+"/tasks", fileOptions(nil, true))
 	if err != nil {

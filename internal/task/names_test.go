@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestNames compares random changes of clones with plain maps. Earlier clones stay as they were.
+// TestNames compares random changes of clones with plain maps. Earlier clones must not change.
 func TestNames(t *testing.T) {
 	for range 4 {
 		seed := rand.Uint64()
@@ -65,7 +65,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Names that come one by one copy few of those before them.
+// TestClonesOfNamesAreSmall checks that adding names one by one copies few of the earlier names.
 func TestClonesOfNamesAreSmall(t *testing.T) {
 	n, copied := newNames(), 0
 	const all = 10_000
@@ -78,7 +78,7 @@ func TestClonesOfNamesAreSmall(t *testing.T) {
 		}
 		n.set(nameID(i), fmt.Sprint(i))
 	}
-	if copied > 300*all { // twice the square root, and what doubling costs
-		t.Errorf("%d names copied %d", all, copied)
+	if copied > 300*all { // twice the square root, and the cost of doubling
+		t.Errorf("%d names: %d copies", all, copied)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"svc/internal/boltfile"
 )
 
-// reopen opens a queue again, or for the first time.
+// reopen closes a queue, if there is one, and opens it.
 func reopen(t *testing.T, q *Queue, o Options) *Queue {
 	t.Helper()
 	if q != nil {
@@ -30,7 +30,7 @@ func reopen(t *testing.T, q *Queue, o Options) *Queue {
 	return q
 }
 
-// forwarded enqueues an addition that two others get.
+// forwarded enqueues an addition that is forwarded to two remotes.
 func forwarded(t *testing.T, q *Queue, docs string) *Task {
 	t.Helper()
 	n := adding(t, q, "x", AddDocuments{}, docs)
@@ -44,7 +44,7 @@ func TestOutbox(t *testing.T) {
 	q := reopen(t, nil, o)
 	first, second := forwarded(t, q, "1"), forwarded(t, q, "2")
 	q = reopen(t, q, o)
-	wait(t, q, second.UID) // the payloads stay for the others
+	wait(t, q, second.UID) // the payloads stay for the remotes
 	next := func(remote string, want *Task) {
 		t.Helper()
 		e, err := q.Next(remote)
@@ -79,7 +79,7 @@ func TestOutbox(t *testing.T) {
 	}{
 		{first.UID, "b", RemoteTask{Err: failed}, false, first, first},
 		{first.UID, "b", RemoteTask{UID: &there}, true, second, first},
-		{first.UID, "b", RemoteTask{UID: &there}, true, second, first}, // noted before a crash
+		{first.UID, "b", RemoteTask{UID: &there}, true, second, first}, // recorded before a crash
 		{second.UID, "b", RemoteTask{UID: &there}, true, nil, first},
 		{first.UID, "c", RemoteTask{Err: failed}, true, nil, second},
 		{second.UID, "c", RemoteTask{UID: &there}, true, nil, nil},
@@ -104,7 +104,7 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// TestOrigins gets a request of another instance twice, and one that only looks like it.
+// TestOrigins sends a forwarded request twice, and a different one that looks like it.
 func TestOrigins(t *testing.T) {
 	o, _ := testOptions(t)
 	q := reopen(t, nil, o)
@@ -172,7 +172,7 @@ func TestAbandon(t *testing.T) {
 	_ = q.Close()
 }
 
-// TestCopyOfAnOutbox copies a queue while a request is delivered, and goes on with the copy.
+// TestCopyOfAnOutbox copies a queue while a request is delivered, and continues with the copy.
 func TestCopyOfAnOutbox(t *testing.T) {
 	for _, compact := range []bool{false, true} {
 		o, _ := testOptions(t)
@@ -200,11 +200,11 @@ func TestCopyOfAnOutbox(t *testing.T) {
 		}
 		docs, err := os.ReadFile(payloads[0])
 		if err != nil {
-			t.Fatalf("what the copy needs is gone while it is made: %v", err)
+			t.Fatalf("a payload that the copy needs was removed: %v", err)
 		}
 		release()
 		if _, err := os.Stat(payloads[0]); err == nil {
-			t.Error("a payload that everybody has stays after the copy")
+			t.Error("a delivered payload stays after the copy")
 		}
 		if err := q.Close(); err != nil {
 			t.Fatal(err)
@@ -237,13 +237,13 @@ func TestCopyOfAnOutbox(t *testing.T) {
 		}
 		told, from := copied.Positions()
 		if told != (Position{"v", first.UID}) || from != (Position{"v", 3}) {
-			t.Errorf("the copy has told %v and got %v", told, from)
+			t.Errorf("the copy has sent %v and received %v", told, from)
 		}
 	}
 }
 
-// TestPayloadsAreCountedWithTheirTasks looks at the moment in which a task and its request are there for the first time: who finishes
-// the task, or delivers the request, drops no payload that the other needs.
+// TestPayloadsAreCountedWithTheirTasks looks at a payload when its task and its request become visible. Both must be counted already: the
+// one that ends first must not remove the payload.
 func TestPayloadsAreCountedWithTheirTasks(t *testing.T) {
 	o, _ := testOptions(t)
 	q := reopen(t, nil, o)
@@ -270,12 +270,11 @@ func TestPayloadsAreCountedWithTheirTasks(t *testing.T) {
 		return nil
 	})
 	if err != nil || needs != 2 {
-		t.Errorf("as its task is seen a payload is needed by %d, want 2 (%v)", needs, err)
+		t.Errorf("when its task becomes visible a payload is needed by %d, want 2 (%v)", needs, err)
 	}
 }
 
-// TestNextBesideAbandon asks for the next request while the one before it is given up: between the commit of that and the moment in which
-// it is seen.
+// TestNextBesideAbandon asks for the next request while the previous one is being abandoned, between the commit and its visibility.
 func TestNextBesideAbandon(t *testing.T) {
 	o, _ := testOptions(t)
 	committed := func() {}
@@ -297,15 +296,15 @@ func TestNextBesideAbandon(t *testing.T) {
 			}
 			next <- e
 		}()
-		time.Sleep(50 * time.Millisecond) // it waits for the commit to be seen
+		time.Sleep(50 * time.Millisecond) // Next waits until the commit is visible
 	})
 	if err := q.Abandon("b", first.UID, apierr.New("remote_timeout", "Late.")); err != nil {
 		t.Fatal(err)
 	}
 	if e := <-next; e == nil || e.UID != second.UID {
-		t.Errorf("after what was given up comes %v, want task %d", e, second.UID)
+		t.Errorf("after the abandoned request comes %v, want task %d", e, second.UID)
 	}
 	if q.Lacks("b", first.UID) || !q.Lacks("b", second.UID) || !q.Lacks("c", first.UID) {
-		t.Error("who lacks what is told wrongly")
+		t.Error("Lacking or Lacks is wrong")
 	}
 }

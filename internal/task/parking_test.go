@@ -18,7 +18,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// clock is a time that tests move.
+// clock is a clock that tests move.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -37,7 +37,7 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// turns runs batches until nothing is due.
+// turns runs batches until none is due.
 func turns(t *testing.T, q *Queue) {
 	t.Helper()
 	for {
@@ -60,8 +60,9 @@ func statusOf(t *testing.T, q *Queue, uid uint32) Status {
 	return task.Status
 }
 
-// Whatever the machine lacks, an accepted write waits for it, and is applied once it is there; the tasks of other indexes do not wait.
-func TestTasksOutliveAMachineAtFault(t *testing.T) {
+// TestTasksWaitForTheMachine checks that an accepted write waits for any resource that the machine lacks, and is applied once it is
+// available. Tasks of other indexes do not wait.
+func TestTasksWaitForTheMachine(t *testing.T) {
 	for _, fault := range []error{
 		fmt.Errorf("cannot write segment: %w", syscall.ENOSPC), syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE,
 		&apierr.Corruption{File: "segment", Offset: 3, Reason: "bits"}, apierr.New("invalid_store_file", "set aside"),
@@ -124,16 +125,16 @@ func TestTasksOutliveAMachineAtFault(t *testing.T) {
 		mended.Store(true)
 		turns(t, q)
 		if s := statusOf(t, q, 0); s != Enqueued {
-			t.Errorf("%v: tried again before its time: %v", fault, s)
+			t.Errorf("%v: retried too early: %v", fault, s)
 		}
 		c.pass(longestPause)
 		turns(t, q)
 		for _, uid := range []uint32{0, 1, 2, after.UID} {
 			if s := statusOf(t, q, uid); s != Succeeded {
-				t.Errorf("%v: mended, task %d is %v", fault, uid, s)
+				t.Errorf("%v: after the repair, task %d is %v", fault, uid, s)
 			}
 		}
-		if s := statusOf(t, q, swap.UID); s != Failed { // there was no index `well` yet: its own fault
+		if s := statusOf(t, q, swap.UID); s != Failed { // the index `well` did not exist yet: an error of the task
 			t.Errorf("%v: the swap is %v", fault, s)
 		}
 		if len(q.Parked()) != 0 {
@@ -142,7 +143,7 @@ func TestTasksOutliveAMachineAtFault(t *testing.T) {
 	}
 }
 
-// What is its own fault fails a task as ever.
+// TestOwnFaultsFail checks that errors of the task itself fail it at once.
 func TestOwnFaultsFail(t *testing.T) {
 	o, e := testOptions(t)
 	e.fail = func(index.Op) error { return apierr.New("max_fields_limit_exceeded", "too many") }
@@ -155,8 +156,8 @@ func TestOwnFaultsFail(t *testing.T) {
 	}
 }
 
-// On a full disk nothing more is accepted but what makes room, and that is done at once.
-func TestAFullDiskTakesNothingButDeletions(t *testing.T) {
+// TestAFullDiskAcceptsOnlyDeletions checks that a full disk refuses all tasks except those that make room, which run at once.
+func TestAFullDiskAcceptsOnlyDeletions(t *testing.T) {
 	o, e := testOptions(t)
 	c := &clock{at: time.Unix(1e9, 0)}
 	o.Now = c.now
@@ -194,7 +195,8 @@ func TestAFullDiskTakesNothingButDeletions(t *testing.T) {
 	turns(t, q)
 }
 
-// The tasks of an index that is damaged wait until it is mended, without a new start, or go with it.
+// TestTasksWaitForADamagedIndex checks that the tasks of a damaged index wait until it is repaired, without a restart, or are
+// deleted with it.
 func TestTasksWaitForADamagedIndex(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*index.Catalog, *Queue, *clock) {
@@ -230,7 +232,7 @@ func TestTasksWaitForADamagedIndex(t *testing.T) {
 			t.Errorf("task %d is %v", uid, s)
 		}
 	}
-	if err := os.Rename(manifests[0]+".away", manifests[0]); err != nil { // of the index that was made first
+	if err := os.Rename(manifests[0]+".away", manifests[0]); err != nil { // of the index that was created first
 		t.Fatal(err)
 	}
 	last := enqueue(t, q, New{IndexUID: "deleted", Content: DeleteIndex{}})
@@ -247,15 +249,15 @@ func TestTasksWaitForADamagedIndex(t *testing.T) {
 	}
 	v.Release()
 	if c.Get("deleted") != nil || c.Damaged("deleted") {
-		t.Error("the deleted index is there")
+		t.Error("the deleted index still exists")
 	}
 	if err := errors.Join(q.Close(), c.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Where the size of an index cannot be told just now, what has to tell it, or depends on it, waits.
-func TestUncountedDocumentsAreNotNone(t *testing.T) {
+// TestUncountedDocumentsAreNotZero checks that tasks which need the number of documents of an index wait while it cannot be counted.
+func TestUncountedDocumentsAreNotZero(t *testing.T) {
 	o, e := testOptions(t)
 	c := &clock{at: time.Unix(1e9, 0)}
 	o.Now = c.now
@@ -284,6 +286,6 @@ func TestUncountedDocumentsAreNotNone(t *testing.T) {
 		t.Errorf("cleared: %v, %s", task.Status, task.Details)
 	}
 	if s := statusOf(t, q, keyless.UID); s != Failed {
-		t.Errorf("the key was taken from an index with documents: %v", s)
+		t.Errorf("the primary key of an index with documents was changed: %v", s)
 	}
 }

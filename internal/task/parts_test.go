@@ -13,8 +13,8 @@ import (
 	"svc/internal/boltfile"
 )
 
-// parted has a cancelation of five tasks and two overlapping deletions run in parts of two, and crashes at the n-th point between two
-// writes. It returns the points and what is left.
+// parted runs a cancelation of five tasks and two overlapping deletions in parts of two, and crashes at the n-th point between two writes.
+// It returns the points and the final state.
 func parted(t *testing.T, n int) (points []string, left string) {
 	t.Helper()
 	o, e := testOptions(t)
@@ -75,7 +75,7 @@ func TestACrashBetweenPartsChangesNothing(t *testing.T) {
 		`batch 0 6 {"receivedDocuments":2,"indexedDocuments":0,"providedIds":1,"deletedDocuments":0,`,
 	} {
 		if !strings.Contains(want, line) {
-			t.Errorf("no line %s in\n%s", line, want)
+			t.Errorf("missing line %s in\n%s", line, want)
 		}
 	}
 	for n := range points {
@@ -85,9 +85,9 @@ func TestACrashBetweenPartsChangesNothing(t *testing.T) {
 	}
 }
 
-// A cancelation that the program's end has cut short is what runs first: also before a newer one that is to cancel it, as its batch is not
-// stored yet.
-func TestACancelationCutShortGoesOnFirst(t *testing.T) {
+// TestAnInterruptedCancelationRunsFirst checks that a cancelation which a crash interrupted runs first, even before a newer one that is to
+// cancel it, because its batch is not stored yet.
+func TestAnInterruptedCancelationRunsFirst(t *testing.T) {
 	o, _ := testOptions(t)
 	o.partTasks = 2
 	crashed := false
@@ -132,7 +132,7 @@ func TestACancelationCutShortGoesOnFirst(t *testing.T) {
 	sameMemory(t, q)
 }
 
-// A deletion can be canceled between two parts, and says what it has deleted.
+// TestADeletionIsCanceledBetweenParts checks that a deletion can be canceled between two parts, and reports what it has deleted.
 func TestADeletionIsCanceledBetweenParts(t *testing.T) {
 	o, _ := testOptions(t)
 	o.partTasks = 2
@@ -155,7 +155,7 @@ func TestADeletionIsCanceledBetweenParts(t *testing.T) {
 		t.Errorf("%v: the deletion is %v, %s", err, task.Status, task.Details)
 	}
 	if left, err := q.Match(Filter{}); err != nil || !slices.Equal(left, []uint32{2, 3, 4, 5, 6, 7}) {
-		t.Errorf("%v: left are %v", err, left)
+		t.Errorf("%v: tasks left: %v", err, left)
 	}
 }
 
@@ -183,8 +183,8 @@ func storeMany(t testing.TB, q *Queue, n int, what func(i int) New) (uids []uint
 	return uids
 }
 
-// However many tasks are canceled or deleted, a transaction changes no more than a part of them, others enqueue and list between two, and
-// no record of a batch is decoded.
+// TestPartsAreBounded checks that however many tasks are canceled or deleted, each transaction changes a bounded part of them, other calls
+// run between two transactions, and no batch record is decoded.
 func TestPartsAreBounded(t *testing.T) {
 	const tasks, part = 3000, 100
 	o, _ := testOptions(t)
@@ -205,7 +205,7 @@ func TestPartsAreBounded(t *testing.T) {
 		if was > 0 {
 			most = max(most, was-left)
 		}
-		if others < 3 { // nobody keeps them waiting
+		if others < 3 { // other calls run without waiting
 			others++
 			enqueue(t, q, New{IndexUID: "a", Content: CreateIndex{}})
 			if _, err := q.listTasks(Filter{Limit: 20}); err != nil {
@@ -239,7 +239,8 @@ func TestPartsAreBounded(t *testing.T) {
 	sameMemory(t, q)
 }
 
-// Deleting tasks that are a batch each allocates little: the records of the batches, which are JSON, are not decoded.
+// TestDeletedBatchesAreNotDecoded checks that deleting tasks with a batch each allocates little: the batch records, which are JSON,
+// are not decoded.
 func TestDeletedBatchesAreNotDecoded(t *testing.T) {
 	const tasks, most = 2000, 25
 	o, _ := testOptions(t)
@@ -260,19 +261,20 @@ func TestDeletedBatchesAreNotDecoded(t *testing.T) {
 		t.Errorf("%d allocations for each deleted task, want at most %d", n, most)
 	}
 	if left, err := q.Match(Filter{}); err != nil || !slices.Equal(left, []uint32{tasks}) {
-		t.Errorf("%v: left are %v", err, left)
+		t.Errorf("%v: tasks left: %v", err, left)
 	}
 	if q.roster.batches.GetCardinality() != 1 {
 		t.Errorf("%d batches are left", q.roster.batches.GetCardinality())
 	}
 }
 
-// The file is compacted in the background when tasks were deleted, and at the start when it was not; meanwhile others write.
+// TestTheFileShrinksByItself checks that the file is compacted in the background after tasks were deleted, or at the next start,
+// while others write.
 func TestTheFileShrinksByItself(t *testing.T) {
 	o, _ := testOptions(t)
 	o.shrinkFrom = 64 << 10
 	million(t, o, 3000)
-	q := paused(t, o) // nothing shrinks it
+	q := paused(t, o) // no background compaction
 	large := q.DiskBytes()
 	all, err := q.Match(Filter{})
 	if err != nil {
@@ -290,7 +292,7 @@ func TestTheFileShrinksByItself(t *testing.T) {
 		t.Helper()
 		for deadline := time.Now().Add(2 * time.Minute); q.DiskBytes() > large/2; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("the file still has %d bytes, and had %d", q.DiskBytes(), large)
+				t.Fatalf("the file has %d bytes, before %d", q.DiskBytes(), large)
 			}
 		}
 	}
@@ -310,7 +312,7 @@ func TestTheFileShrinksByItself(t *testing.T) {
 	wait(t, q, enqueue(t, q, New{IndexUID: "b", Content: CreateIndex{}}).UID)
 }
 
-// Between all steps of a compaction others store tasks and batches end: all of them are in the new file.
+// TestCompactBesideWriters stores tasks and ends batches between all steps of a compaction: the new file must have all of them.
 func TestCompactBesideWriters(t *testing.T) {
 	o, e := testOptions(t)
 	q := paused(t, o)
@@ -353,7 +355,8 @@ func TestCompactBesideWriters(t *testing.T) {
 	}
 }
 
-// The payloads of many tasks that end together are removed in the background, also by the next start: nothing that runs waits for that.
+// TestManyPayloadsAreRemovedInTheBackground checks that the payloads of many tasks that end together are removed in the background, also
+// after a restart, without delaying other tasks.
 func TestManyPayloadsAreRemovedInTheBackground(t *testing.T) {
 	o := Options{Dir: filepath.ToSlash(t.TempDir()), MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true}
 	o.FS = memDisk(t, o.Dir)
@@ -365,7 +368,7 @@ func TestManyPayloadsAreRemovedInTheBackground(t *testing.T) {
 		}
 		return len(names)
 	}
-	q := paused(t, o) // nothing removes them
+	q := paused(t, o) // no background removal
 	for range fewPayloads + 1 {
 		enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "1"))
 	}

@@ -16,7 +16,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// testOptions are those of a queue in a new directory, over a fake engine.
+// testOptions returns options of a queue in a new directory, over a fake engine.
 func testOptions(t testing.TB) (Options, *fakeEngine) {
 	e := newFake(vfs.OS)
 	return Options{Dir: t.TempDir(), MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true, engine: e}, e
@@ -41,7 +41,7 @@ func enqueue(t testing.TB, q *Queue, n New) *Task {
 	return task
 }
 
-// adding makes an addition of documents with these ids.
+// adding returns an addition of documents with these ids.
 func adding(t testing.TB, q *Queue, uid string, c AddDocuments, ids ...string) New {
 	t.Helper()
 	p, err := q.NewPayload()
@@ -135,7 +135,7 @@ func TestATaskOfEachKindThatRunsHere(t *testing.T) {
 	}
 }
 
-func TestTheLogTellsHowBatchesEnd(t *testing.T) {
+func TestTheEndOfBatchesIsLogged(t *testing.T) {
 	o, _ := testOptions(t)
 	var logged bytes.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
@@ -154,7 +154,7 @@ func TestTheLogTellsHowBatchesEnd(t *testing.T) {
 	for i, want := range [][]string{
 		{"level=INFO", `msg="batch finished" batch=0 type=indexCreation index=a tasks=1 took=`},
 		{"level=INFO", "batch=1", "task=1", "there is `a`", "failed=1"},
-		{"level=WARN", "batch=2", "type=snapshotCreation tasks=1", "failed=1"}, // nothing here runs snapshots
+		{"level=WARN", "batch=2", "type=snapshotCreation tasks=1", "failed=1"}, // there is no executor for snapshots
 	} {
 		for _, part := range want {
 			if i >= len(lines) || !strings.Contains(lines[i], part) {

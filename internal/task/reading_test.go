@@ -10,7 +10,7 @@ import (
 	"svc/internal/boltfile"
 )
 
-// TestReadersWaitForTheRoster reads while a commit is in the file that the roster does not know yet.
+// TestReadersWaitForTheRoster reads while the file has a commit that the roster does not have yet.
 func TestReadersWaitForTheRoster(t *testing.T) {
 	o, _ := testOptions(t)
 	var slow atomic.Bool
@@ -19,11 +19,11 @@ func TestReadersWaitForTheRoster(t *testing.T) {
 		err := tx.Commit()
 		if slow.CompareAndSwap(true, false) {
 			close(written)
-			<-release // a disk that takes its time
+			<-release // a slow disk
 		}
 		return err
 	}
-	o.MaxBatchTasks = 0 // nothing runs
+	o.MaxBatchTasks = 0 // no task runs
 	q := openQueue(t, o)
 	enqueue(t, q, New{IndexUID: "a", Content: CreateIndex{}})
 	slow.Store(true)
@@ -38,7 +38,7 @@ func TestReadersWaitForTheRoster(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(10 * time.Millisecond) // most of them wait by now; the test does not depend on it
+	time.Sleep(10 * time.Millisecond) // most of them wait by now, but the test does not depend on it
 	close(release)
 	readers.Wait()
 	if task := <-done; task.UID != 1 {
@@ -46,8 +46,9 @@ func TestReadersWaitForTheRoster(t *testing.T) {
 	}
 }
 
-// TestACommitThatEndsInAPanicIsNotAwaited leaves a change in the file that the roster never knows: whoever reads is told.
-func TestACommitThatEndsInAPanicIsNotAwaited(t *testing.T) {
+// TestAPanicInACommitIsReported leaves a commit in the file that the roster never gets, because of a panic: readers must get an error
+// instead of waiting.
+func TestAPanicInACommitIsReported(t *testing.T) {
 	o, _ := testOptions(t)
 	var broken atomic.Bool
 	o.commit = func(tx *boltfile.Tx) error {

@@ -15,7 +15,7 @@ import (
 	"svc/internal/index"
 )
 
-// executors run the kinds of other packages by doing nothing.
+// executors returns executors for the kinds of other packages that do nothing.
 func executors() map[Kind]Executor {
 	done := func(_ context.Context, _ *Queue, tasks []*Task, _ index.Progress) ([]Outcome, error) {
 		return make([]Outcome, len(tasks)), nil
@@ -107,7 +107,7 @@ func TestExecutorsGiveDetailsAndErrors(t *testing.T) {
 	}
 }
 
-func TestCancelWhatWaits(t *testing.T) {
+func TestCancelQueuedTasks(t *testing.T) {
 	o, _ := testOptions(t)
 	var told [][]uint32
 	o.OnBatch = func(tasks []*Task) {
@@ -179,7 +179,7 @@ func TestCancelWhatWaits(t *testing.T) {
 	}
 }
 
-func TestCancelWhatRuns(t *testing.T) {
+func TestCancelRunningTasks(t *testing.T) {
 	o, e := testOptions(t)
 	e.block, e.entered = make(chan struct{}), make(chan struct{}, 9)
 	q := openQueue(t, o)
@@ -193,7 +193,7 @@ func TestCancelWhatRuns(t *testing.T) {
 		t.Fatalf("%+v %v", running, err)
 	}
 	if !q.Indexing("x") || q.Indexing("y") {
-		t.Error("Indexing is wrong")
+		t.Error("Indexing does not report x")
 	}
 	count := func(f Filter) int {
 		list, err := q.listTasks(f)
@@ -331,7 +331,7 @@ func TestDeleteTasks(t *testing.T) {
 			t.Errorf("task %d: %s, want %s", uid, got, want)
 		}
 	}
-	// The batch of 0, 1 and 2 keeps its stats; that of 3 is gone.
+	// The batch of tasks 0, 1 and 2 keeps its stats; that of task 3 is gone.
 	if b, err := q.Batch(0, nil); err != nil || b.Stats.Total != 3 {
 		t.Errorf("batch 0: %+v %v", b, err)
 	}
@@ -339,7 +339,7 @@ func TestDeleteTasks(t *testing.T) {
 		t.Errorf("batch 1: %v", err)
 	}
 	drain(t, q)
-	// A deletion may take older deletions and cancelations, and uids go on after a restart.
+	// A deletion may include older deletions and cancelations, and uids continue after a restart.
 	all, err := q.Match(Filter{})
 	if err != nil {
 		t.Fatal(err)
@@ -403,7 +403,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-func TestAFullQueueTakesOnlyWhatFreesIt(t *testing.T) {
+func TestAFullQueueAcceptsOnlyTasksThatFreeIt(t *testing.T) {
 	o, _ := testOptions(t)
 	o.MaxBytes = 1
 	q := paused(t, o)
@@ -415,14 +415,14 @@ func TestAFullQueueTakesOnlyWhatFreesIt(t *testing.T) {
 		return err != nil
 	}
 	if !refused(New{IndexUID: "x", Content: CreateIndex{}}) || !refused(New{Content: CancelTasks{"?uids=", nil}}) || !refused(New{Content: DeleteTasks{Query: "?uids=", Tasks: nil}}) {
-		t.Error("a full queue takes tasks")
+		t.Error("a full queue accepts tasks")
 	}
 	if refused(New{Content: CancelTasks{"?uids=0", []uint32{0}}}) || refused(New{Content: DeleteTasks{Query: "?uids=0", Tasks: []uint32{0}}}) {
-		t.Error("a full queue refuses what frees it")
+		t.Error("a full queue refuses a task that frees it")
 	}
 	n := adding(t, q, "x", AddDocuments{}, "1")
 	if !refused(n) {
-		t.Error("a full queue takes documents")
+		t.Error("a full queue accepts documents")
 	}
 	n.Payload.Discard()
 	if files, _ := os.ReadDir(filepath.Join(o.Dir, "payloads")); len(files) != 0 {
@@ -430,7 +430,7 @@ func TestAFullQueueTakesOnlyWhatFreesIt(t *testing.T) {
 	}
 }
 
-func TestUIDsAskedForAndDryRuns(t *testing.T) {
+func TestRequestedUIDsAndDryRuns(t *testing.T) {
 	o, _ := testOptions(t)
 	q := paused(t, o)
 	at := func(uid uint32) *uint32 { return &uid }

@@ -19,7 +19,7 @@ import (
 	"svc/segment"
 )
 
-// processing lists the uids of the tasks that run.
+// processing returns the uids of running tasks.
 func processing(t *testing.T, q *Queue) []uint32 {
 	t.Helper()
 	uids, err := q.Match(Filter{Statuses: []Status{Processing}})
@@ -29,7 +29,7 @@ func processing(t *testing.T, q *Queue) []uint32 {
 	return uids
 }
 
-// until waits for the tasks of the given uids, and no others, to run.
+// until waits until exactly the given tasks run.
 func until(t *testing.T, q *Queue, want ...uint32) {
 	t.Helper()
 	var got []uint32
@@ -38,7 +38,7 @@ func until(t *testing.T, q *Queue, want ...uint32) {
 			return
 		}
 	}
-	t.Fatalf("tasks %v run, want %v", got, want)
+	t.Fatalf("running tasks %v, want %v", got, want)
 }
 
 func TestBatchesOfOtherIndexesRunBeside(t *testing.T) {
@@ -68,21 +68,21 @@ func TestBatchesOfOtherIndexesRunBeside(t *testing.T) {
 	until(t, q, x, y)
 	x2 := add("x")
 	swap := enqueue(t, q, New{Content: SwapIndexes{[]Swap{{Indexes: [2]string{"y", "v"}}}}}).UID
-	v := add("v") // behind the swap, which waits for y
+	v := add("v") // after the swap, which waits for y
 	z := add("z")
 	until(t, q, x, y, z)
-	w := add("w") // three run
+	w := add("w") // three tasks run
 	batches, err := q.listBatches(Filter{Statuses: []Status{Processing}, Limit: 9})
 	if err != nil || batches.Total != 3 {
 		t.Fatalf("%+v %v", batches, err)
 	}
 	if !q.Indexing("x") || !q.Indexing("y") || !q.Indexing("z") || q.Indexing("w") {
-		t.Error("Indexing is wrong")
+		t.Error("Indexing does not report the running indexes")
 	}
 	e.blocks["z"] <- struct{}{}
 	until(t, q, x, y, w)
 
-	// A cancelation stops the batch that it concerns, and no other.
+	// A cancelation stops only the batch that it concerns.
 	cancelation := enqueue(t, q, New{Content: CancelTasks{"?uids=" + fmt.Sprint(x), []uint32{x}}}).UID
 	wait(t, q, cancelation)
 	if task, err := q.Task(x, nil); err != nil || task.Status != Canceled {
@@ -90,7 +90,7 @@ func TestBatchesOfOtherIndexesRunBeside(t *testing.T) {
 	}
 	until(t, q, y, x2, w)
 
-	// A dump waits for all, and holds back what comes after.
+	// A dump waits for all running tasks, and holds back later ones.
 	dump := enqueue(t, q, New{Content: CreateDump{}}).UID
 	z2 := add("z")
 	e.blocks["w"] <- struct{}{}
@@ -112,7 +112,7 @@ func TestBatchesOfOtherIndexesRunBeside(t *testing.T) {
 	}
 }
 
-// mixture is tasks of four indexes, those of some several at once.
+// mixture enqueues n tasks of four indexes, some of them of several indexes at once.
 func mixture(t *testing.T, r *rand.Rand, q *Queue, n int) {
 	t.Helper()
 	uids := []string{"w", "x", "y", "z"}
@@ -139,8 +139,8 @@ func mixture(t *testing.T, r *rand.Rand, q *Queue, n int) {
 	}
 }
 
-// together runs a mixture on real indexes, so many batches beside each other. It crashes at the given points between two writes, and at
-// the given changes of a file: what was not synced then is lost. It returns how the tasks end and what is in the indexes.
+// together runs a mixture on real indexes with the given number of concurrent batches. It crashes at the given point between two writes or
+// the given change of a file, and loses what was not synced. It returns how the tasks end and what is in the indexes.
 func together(t *testing.T, seed uint64, concurrent int, point, operation int64) (points, operations int64, end string) {
 	t.Helper()
 	dir := filepath.ToSlash(t.TempDir())
@@ -253,9 +253,9 @@ func TestBatchesSideBySideEndAsOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestWhatRunsBesideTheGuiltyIsDone has the program end whenever one of three tasks runs, the first time beside the others: it fails, and
-// they do not.
-func TestWhatRunsBesideTheGuiltyIsDone(t *testing.T) {
+// TestTasksBesideACrashingOneSucceed crashes the process whenever one of three tasks runs, the first time beside the others. That task
+// must fail, and the others must not.
+func TestTasksBesideACrashingOneSucceed(t *testing.T) {
 	for guilty := range uint32(3) {
 		o, e := testOptions(t)
 		o.Concurrent = 3
@@ -271,7 +271,7 @@ func TestWhatRunsBesideTheGuiltyIsDone(t *testing.T) {
 		release := make(chan struct{})
 		e.blocks = map[string]chan struct{}{fmt.Sprint("index", guilty): release}
 		go func() {
-			for range 3 { // the other two are in apply, too
+			for range 3 { // all three are in apply
 				<-e.entered
 			}
 			close(release)

@@ -10,13 +10,13 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// changes waits for the next changes of a watch of tasks and writes each as "uid status".
+// changes waits for the next changes of a watch and writes each as "uid status".
 func changes(t *testing.T, q *Queue, w *Watch, f Filter) []string {
 	t.Helper()
 	select {
 	case <-w.Changed():
 	case <-time.After(time.Minute):
-		t.Fatal("nothing changes")
+		t.Fatal("no change arrives")
 	}
 	tasks, err := q.ChangedTasks(w, f)
 	if err != nil {
@@ -29,7 +29,7 @@ func changes(t *testing.T, q *Queue, w *Watch, f Filter) []string {
 	return shown
 }
 
-// TestWatchShowsEachState holds a batch at each state and looks at what the watches tell of it.
+// TestWatchShowsEachState holds a batch at each state and checks what the watches report.
 func TestWatchShowsEachState(t *testing.T) {
 	o, e := testOptions(t)
 	e.indexes["x"] = &fakeIndex{primaryKey: "id", documents: map[string]bool{}}
@@ -41,12 +41,12 @@ func TestWatchShowsEachState(t *testing.T) {
 	expect := func(w *Watch, f Filter, want ...string) {
 		t.Helper()
 		if got := changes(t, q, w, f); !slices.Equal(got, want) {
-			t.Errorf("told %q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	enqueue(t, q, adding(t, q, "x", AddDocuments{}, "1"))
 	<-e.entered
-	expect(w, Filter{}, "0 processing") // that it was enqueued nobody had asked
+	expect(w, Filter{}, "0 processing") // no watch asked before, so that "enqueued" is skipped
 	expect(hidden, onlyY)
 	enqueue(t, q, adding(t, q, "y", AddDocuments{}, "1"))
 	expect(w, Filter{}, "1 enqueued")
@@ -76,7 +76,7 @@ func TestWatchShowsEachState(t *testing.T) {
 	}
 }
 
-// TestWatchReadsInParts has more changes than are read in one go.
+// TestWatchReadsInParts has more changes than one call returns.
 func TestWatchReadsInParts(t *testing.T) {
 	o, _ := testOptions(t)
 	q := paused(t, o)
@@ -101,8 +101,8 @@ func TestWatchReadsInParts(t *testing.T) {
 	}
 }
 
-// TestWatchMissesNothing asks at random moments while tasks run: of each task the states come in their order, and the last one is
-// that in which it is.
+// TestWatchMissesNothing asks at random moments while tasks run: the states of each task must come in order, and the last one must be its
+// current state.
 func TestWatchMissesNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -146,13 +146,13 @@ func TestWatchMissesNothing(t *testing.T) {
 	}
 	for uid := range uint32(n) {
 		if task, err := q.Task(uid, nil); err != nil || task.Status != last[uid] {
-			t.Errorf("task %d: %v %v, told was %s", uid, task, err, last[uid])
+			t.Errorf("task %d: %v %v, the watch reported %s", uid, task, err, last[uid])
 		}
 	}
 }
 
-// TestWatchThatNobodyAsks has a bit a task, however often tasks change.
-func TestWatchThatNobodyAsks(t *testing.T) {
+// TestAnIdleWatchIsSmall checks that a watch that is never read holds one bit per task, however often tasks change.
+func TestAnIdleWatchIsSmall(t *testing.T) {
 	o, _ := testOptions(t)
 	q := paused(t, o)
 	w := q.WatchTasks()
