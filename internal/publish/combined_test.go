@@ -23,21 +23,22 @@ import (
 	"svc/internal/vfs"
 )
 
-// witness is a feed that keeps all entries as they are in the log, and the files that they name. While it is held, it gives none.
+// witness is a feed that keeps all entries of the log, and the files that they name. While it is held, it returns no entries.
 type witness struct {
 	Feed
 	t       *testing.T
 	mu      sync.Mutex
-	held    chan struct{} // nil or closed: it is not
+	held    chan struct{} // nil or closed: not held
 	entries map[uint64]*group.Entry
-	files   map[string][]byte // by object
+	files   map[string][]byte // by name of their object
 }
 
 func newWitness(t *testing.T) *witness {
 	return &witness{t: t, entries: map[uint64]*group.Entry{}, files: map[string][]byte{}}
 }
 
-// goOn has a host go on. Most entries come together, however long each change takes: a Next that waits already gives the first one earlier.
+// goOn makes n changes. Most entries arrive together, however long each change takes; a Next that waits already returns the
+// first one earlier.
 func (w *witness) goOn(h *host, r *rand.Rand, n int) {
 	h.t.Helper()
 	held := make(chan struct{})
@@ -45,7 +46,7 @@ func (w *witness) goOn(h *host, r *rand.Rand, n int) {
 	w.held = held
 	w.mu.Unlock()
 	func() {
-		defer close(held) // the publisher ends only then
+		defer close(held) // otherwise the publisher does not end
 		for range n {
 			h.step(r)
 		}
@@ -96,7 +97,7 @@ func (w *witness) Next(ctx context.Context, after group.Position, wait time.Dura
 	return b, nil
 }
 
-// combining is a host whose entries are combined whenever they name new files. It may make images again and again.
+// combining is a host whose entries are combined whenever they name new files. With images, it makes images again and again.
 func combining(t *testing.T, r *rand.Rand, images bool) (*host, *witness) {
 	w := newWitness(t)
 	h := newHost(t, directory(t), func(o *Options) {
@@ -119,8 +120,8 @@ func combining(t *testing.T, r *rand.Rand, images bool) (*host, *witness) {
 	return h, w
 }
 
-// TestCombinedEntriesAreRestored restores positions of entries that were combined, and compares the directory with that of the log. A
-// position among them is refused with those next to it.
+// TestCombinedEntriesAreRestored restores positions of combined entries and compares the directory with that of the log. A position inside
+// a combined group must be refused with an error that names its neighbours.
 func TestCombinedEntriesAreRestored(t *testing.T) {
 	t.Parallel()
 	for n := range 2 * *rounds {
@@ -156,7 +157,7 @@ func TestCombinedEntriesAreRestored(t *testing.T) {
 			for _, to := range someOf(t, a, all, last, r) {
 				p, err := all.planFor(to)
 				if err != nil {
-					break // the first image is later
+					break // the first image comes later
 				}
 				root := filepath.ToSlash(t.TempDir())
 				o := RestoreOptions{FS: vfs.OS, Dir: path.Join(root, "restored"), Target: Target{Position: to}}
@@ -182,7 +183,7 @@ func TestCombinedEntriesAreRestored(t *testing.T) {
 					at := time.Unix(0, w.entries[to.Index].At)
 					made, err := a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: path.Join(root, "timed"), Target: Target{Time: at}})
 					if err == nil && (made.At.After(at) || made.Position.Index >= to.Index && w.entries[to.Index+1].At != at.UnixNano()) {
-						t.Errorf("for %v there is %v", to, made.Position)
+						t.Errorf("restoring %v gives position %v", to, made.Position)
 					}
 					continue
 				}
@@ -192,25 +193,25 @@ func TestCombinedEntriesAreRestored(t *testing.T) {
 				restored++
 				replay(t, a, w, p, path.Join(root, "replayed"))
 				if got, want := filesBelow(t, path.Join(root, "restored")), filesBelow(t, path.Join(root, "replayed")); !reflect.DeepEqual(got, want) {
-					t.Errorf("position %v of %v is restored as %v, and the log makes %v", to, p.image.name, got, want)
+					t.Errorf("position %v of %v is restored as %v, want %v", to, p.image.name, got, want)
 				}
 			}
 			if restored == 0 || refused == 0 && n%2 == 0 {
-				t.Errorf("%d positions were restored, and %d refused", restored, refused)
+				t.Errorf("%d positions were restored, %d refused; want some of both", restored, refused)
 			}
-			t.Logf("%d of %d files are not there; %d positions were restored, and %d refused", lacking, len(w.files), restored, refused)
+			t.Logf("%d of %d files are not stored; %d positions were restored, %d refused", lacking, len(w.files), restored, refused)
 		})
 	}
 }
 
-// someOf returns some of the last 40 positions, and the last one that is among combined entries.
+// someOf returns some of the last 40 positions, and the last one inside combined entries.
 func someOf(t *testing.T, a *Archive, all *history, last group.Position, r *rand.Rand) (some []group.Position) {
 	t.Helper()
 	next, inside := last.Index, false
 	for to := last; to.Index > last.Index-min(last.Index, 40); to.Index-- {
 		p, err := all.planFor(to)
 		if err != nil {
-			break // the first image is later
+			break // the first image comes later
 		}
 		refused := a.settles(t.Context(), p) != nil
 		if to.Index == next || refused && !inside {
@@ -224,7 +225,7 @@ func someOf(t *testing.T, a *Archive, all *history, last group.Position, r *rand
 	return some
 }
 
-// replay makes a directory of an image and the entries of the log behind it.
+// replay builds a directory from an image and the log entries after it.
 func replay(t *testing.T, a *Archive, w *witness, p *plan, dir string) {
 	t.Helper()
 	must := func(err error) {
@@ -254,8 +255,8 @@ func replay(t *testing.T, a *Archive, w *witness, p *plan, dir string) {
 	must(d.Close())
 }
 
-// TestFollowersAmongCombinedEntries: a follower that is killed at any point goes on, and is promoted only where the directory is one that
-// has been there.
+// TestFollowersAmongCombinedEntries kills a follower at random points. It must be able to go on, and may be promoted only if its directory
+// is one that the writer had.
 func TestFollowersAmongCombinedEntries(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -275,8 +276,8 @@ func TestFollowersAmongCombinedEntries(t *testing.T) {
 	}
 	refused, promoted := 0, 0
 	for n := -8; ; n += 1 + max(0, n)/8 {
-		// It is killed after so many file operations, of which the image may take nearly all; or when it begins with combined entries, or
-		// some operations later.
+		// The follower is killed after a number of file operations, most of which may belong to the image; or when it starts with combined
+		// entries, or some operations later.
 		if n == 0 {
 			n = 100
 		}
@@ -329,7 +330,7 @@ func TestFollowersAmongCombinedEntries(t *testing.T) {
 		if reader.Position().Term == 0 {
 			continue
 		}
-		// What it noted when it was killed may be more than it knew.
+		// A killed follower may have recorded more than it knew.
 		reader, err = group.OpenReader(group.ReaderOptions{FS: vfs.OS, Dir: dir, Format: "4", From: from, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
@@ -343,7 +344,7 @@ func TestFollowersAmongCombinedEntries(t *testing.T) {
 				t.Errorf("at %v of %v: %v", at, last, err)
 			}
 			refused++
-			f := &follower{t: t, dir: dir, store: h.store} // it goes on
+			f := &follower{t: t, dir: dir, store: h.store} // continues
 			f.start()
 			await(t, "the follower has all", func() bool { return f.r.Position().Compare(last) >= 0 })
 			f.stop()
@@ -355,10 +356,10 @@ func TestFollowersAmongCombinedEntries(t *testing.T) {
 			err = a.settles(t.Context(), p)
 		}
 		if err != nil && strings.Contains(err.Error(), "it was combined with later changes") {
-			t.Errorf("at %v it was promoted: %v", at, err)
+			t.Errorf("promoted at %v: %v", at, err)
 		}
 	}
 	if promoted == 0 || refused == 0 {
-		t.Errorf("%d followers were promoted, and %d refused, of %d entries", promoted, refused, len(w.entries))
+		t.Errorf("%d followers were promoted, %d refused, with %d entries", promoted, refused, len(w.entries))
 	}
 }

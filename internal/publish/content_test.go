@@ -26,9 +26,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestRestoreMakesWhatEntriesMake compares restored directories with those in which package standby has made the changes of the entries,
-// one after the other.
-func TestRestoreMakesWhatEntriesMake(t *testing.T) {
+// TestRestoreEqualsReplay compares restored directories with directories in which package standby applied the entries one after the other.
+func TestRestoreEqualsReplay(t *testing.T) {
 	t.Parallel()
 	for round := range 2 * *rounds {
 		seed := rand.Uint64()
@@ -36,14 +35,14 @@ func TestRestoreMakesWhatEntriesMake(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 1))
 			store := directory(t)
-			images := round%2 == 1 // that are not the first one
+			images := round%2 == 1 // whether later images are made
 			h := newHost(t, store, func(o *Options) {
 				if images {
 					o.imageBytes = int64(2000 + r.IntN(20_000))
 				}
 			})
 			h.published(h.w.Position())
-			for n := range 3 { // the payloads of the first two are removed
+			for n := range 3 { // two of these payloads are removed
 				h.put(n, n)
 				h.idle()
 			}
@@ -73,7 +72,7 @@ func TestRestoreMakesWhatEntriesMake(t *testing.T) {
 			for range 3 {
 				p, err := all.planFor(to)
 				if err != nil {
-					break // the first image is later
+					break // the first image comes later
 				}
 				root := filepath.ToSlash(t.TempDir())
 				clear(opened)
@@ -87,18 +86,18 @@ func TestRestoreMakesWhatEntriesMake(t *testing.T) {
 					}
 				}
 				if got, want := filesBelow(t, path.Join(root, "restored")), filesBelow(t, path.Join(root, "replayed")); !reflect.DeepEqual(got, want) {
-					t.Errorf("position %v of %v is restored as %v, and the entries make %v", to, p.image.name, got, want)
+					t.Errorf("position %v of %v is restored as %v, want %v", to, p.image.name, got, want)
 				}
 				to.Index = end - r.Uint64N(min(end, 20))
 			}
 			if skipped == 0 && !images {
-				t.Error("every file of the entries was fetched")
+				t.Error("the restore fetched every file of the entries")
 			}
 		})
 	}
 }
 
-// filled makes a directory of the image of a plan.
+// filled restores the image of a plan into a directory.
 func filled(t *testing.T, a *Archive, p *plan, dir string) *restore {
 	t.Helper()
 	st, err := a.image(t.Context(), &p.image)
@@ -118,7 +117,7 @@ func filled(t *testing.T, a *Archive, p *plan, dir string) *restore {
 	return r
 }
 
-// replayed makes a directory of an image and the entries behind it. It returns the objects of the files that the entries name.
+// replayed builds a directory from an image and the entries after it. It returns the objects of the files that the entries name.
 func replayed(t *testing.T, a *Archive, p *plan, dir string) (names []string) {
 	t.Helper()
 	must := func(err error) {
@@ -152,7 +151,7 @@ func replayed(t *testing.T, a *Archive, p *plan, dir string) (names []string) {
 	return names
 }
 
-// filesBelow returns what files have: for those of bbolt, all keys with their values.
+// filesBelow returns the content of files; for bbolt files, all keys and values.
 func filesBelow(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -186,7 +185,7 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// TestWaitingTasksAreRestored restores each position of a few tasks: those that have not ended there run to their end.
+// TestWaitingTasksAreRestored restores each position of a few tasks: unfinished tasks must run to their end.
 func TestWaitingTasksAreRestored(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
@@ -220,8 +219,8 @@ func TestWaitingTasksAreRestored(t *testing.T) {
 	}
 }
 
-// TestChangesThatCannotBeMade are those of a later version, and of files elsewhere.
-func TestChangesThatCannotBeMade(t *testing.T) {
+// TestInvalidChanges checks that a restore refuses changes of a later version and of files outside the directory.
+func TestInvalidChanges(t *testing.T) {
 	for want, change := range map[string]commit.Change{
 		"unknown kind of change 77":  {Kind: 77, Name: "x"},
 		"outside the data directory": {Kind: commit.Sealed, Name: "../x"},

@@ -24,7 +24,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// readOnly is a store that is read alone.
+// readOnly is a store that fails the test on writes.
 type readOnly struct {
 	bucket.Store
 	t *testing.T
@@ -53,7 +53,7 @@ type follower struct {
 	r     *group.Reader
 	end   context.CancelFunc
 	done  sync.WaitGroup
-	times int // that the directory was replaced
+	times int // how often the directory was replaced
 }
 
 func (f *follower) start() {
@@ -90,10 +90,10 @@ func (f *follower) stop() {
 	}
 }
 
-// compare waits until the follower is where the host is, stops it, and compares what it has with what the host has.
+// compare waits until the follower is where the host is, stops it, and compares the two directories.
 func (f *follower) compare(h *host) {
 	f.t.Helper()
-	await(f.t, "the follower is where the writer is", func() bool { return f.r.Position() == h.w.Position() }) // which may merge segments
+	await(f.t, "the follower is where the writer is", func() bool { return f.r.Position() == h.w.Position() }) // the writer may merge segments meanwhile
 	want := documents(f.t, h.catalog)
 	f.stop()
 	catalog, err := index.OpenCatalog(path.Join(f.dir, "indexes"), index.Options{FS: vfs.OS, MaxIndexingThreads: 1, Follow: true})
@@ -101,16 +101,16 @@ func (f *follower) compare(h *host) {
 		f.t.Fatal(err)
 	}
 	if got := documents(f.t, catalog); !reflect.DeepEqual(got, want) {
-		f.t.Errorf("at %v the follower has %v, and the writer has %v", f.r.Position(), got, want)
+		f.t.Errorf("at %v the follower has %v, want %v", f.r.Position(), got, want)
 	}
 	if err := catalog.Close(); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-// TestFollowersHaveWhatTheWriterHas follows random changes while the store fails, the writer starts again, old moments are removed, and the
-// follower stays away for some of that.
-func TestFollowersHaveWhatTheWriterHas(t *testing.T) {
+// TestFollowersEqualTheWriter follows random changes while the store fails, the writer restarts, old positions expire, and the follower is
+// away for some of them.
+func TestFollowersEqualTheWriter(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -140,17 +140,17 @@ func TestFollowersHaveWhatTheWriterHas(t *testing.T) {
 		}
 		h.idle()
 		f.compare(h)
-		for range r.IntN(4) { // without it
+		for range r.IntN(4) { // while the follower is away
 			h.step(r)
 		}
 		h.idle()
 		f.start()
 	}
 	f.compare(h)
-	t.Logf("%d times the directory was replaced", f.times)
+	t.Logf("the directory was replaced %d times", f.times)
 }
 
-// TestFollowersOutliveDamage damages what a follower needs next, and whether it goes on with a later image.
+// TestFollowersOutliveDamage damages an object that a follower needs next, and checks that it continues from a later image.
 func TestFollowersOutliveDamage(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{logPrefix, filesPrefix, imagesPrefix} {
@@ -179,14 +179,14 @@ func TestFollowersOutliveDamage(t *testing.T) {
 				}
 			}
 			f.start()
-			if what == imagesPrefix { // it follows the log, which is whole
+			if what == imagesPrefix { // the follower needs only the log, which is sound
 				f.compare(h)
 				return
 			}
 			if damaged == 0 {
-				t.Fatal("there is nothing to damage")
+				t.Fatal("no object to damage")
 			}
-			// The next image has all of it. What was lost is sent again.
+			// The next image has everything. Lost objects are sent again.
 			h.stop()
 			for name := range s.Objects() {
 				if inside := strings.TrimPrefix(name, "/backups/svc/"); what == filesPrefix && before[name] == nil && strings.HasPrefix(inside, what) {
@@ -200,13 +200,13 @@ func TestFollowersOutliveDamage(t *testing.T) {
 			h.idle()
 			f.compare(h)
 			if f.times == 0 {
-				t.Error("it has not copied the directory again")
+				t.Error("the follower has not copied the directory again")
 			}
 		})
 	}
 }
 
-// TestFollowersDoNotGoBack follows a store whose lists are old: the directory never goes back, nor is it copied for that.
+// TestFollowersDoNotGoBack follows a store that returns old lists: the directory must never go back, nor be copied again for that.
 func TestFollowersDoNotGoBack(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
@@ -234,12 +234,12 @@ func TestFollowersDoNotGoBack(t *testing.T) {
 	later := at
 	later.Index++
 	if _, err := f.Image(t.Context(), later); err == nil || errors.Is(err, group.ErrCut) {
-		t.Errorf("an image leads to %v: %v", later, err)
+		t.Errorf("the image leads to %v: %v", later, err)
 	}
 	if b, err := f.Next(t.Context(), at, time.Millisecond); err != nil || len(b.Entries) > 0 || b.End != at.Index {
-		t.Errorf("behind the end there is %v, %v", b, err)
+		t.Errorf("after the end: %v, %v", b, err)
 	}
-	// An entry is missing that there are later ones of.
+	// An entry is missing although later ones exist.
 	next := group.Position{Term: at.Term, Run: at.Run, Index: at.Index + 2}
 	batch := &group.Batch{Run: next, End: next.Index, Entries: [][]byte{(&group.Entry{}).Encode()}}
 	if _, err := a.createOnce(t.Context(), logName(next, next.Index, 1), batch.Encode()); err != nil {
@@ -256,27 +256,27 @@ func TestFollowersDoNotGoBack(t *testing.T) {
 		}
 	}
 	if !cut {
-		t.Error("it waits for the entry for ever")
+		t.Error("the follower waits forever for the missing entry")
 	}
-	// A batch that is read from its middle on.
+	// A batch that is read from the middle.
 	first := all.logs[0].first
 	first.Index--
 	middle := at
 	middle.Index--
 	if middle.Compare(first) < 0 {
-		t.Fatal("there are no entries")
+		t.Fatal("no entries")
 	}
 	b, err := f.Next(t.Context(), middle, 0)
 	if err != nil || len(b.Entries) != 1 || b.Run != at {
-		t.Fatalf("behind %v there is %v, %v", middle, b, err)
+		t.Fatalf("after %v: %v, %v", middle, b, err)
 	}
 	whole, err := f.Next(t.Context(), first, 0)
 	if err != nil || whole.Run != all.logs[0].first || !bytes.Equal(b.Entries[0], lastEntry(t, f, whole)) {
-		t.Errorf("from the beginning on there is %v, %v", whole, err)
+		t.Errorf("from the start: %v, %v", whole, err)
 	}
 }
 
-// lastEntry reads entries behind a batch to the end, and returns the last one.
+// lastEntry reads the entries after a batch to the end, and returns the last one.
 func lastEntry(t *testing.T, f *Follower, b *group.Batch) []byte {
 	t.Helper()
 	var last []byte

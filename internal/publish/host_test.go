@@ -42,7 +42,7 @@ type host struct {
 	keys    *auth.Keys
 	queue   *task.Queue
 	pub     *Publisher
-	v       int // of the next documents
+	v       int // value of the next documents
 }
 
 func newHost(t *testing.T, store bucket.Store, options func(*Options)) *host {
@@ -123,7 +123,7 @@ func (h *host) CopyKeys(name string) error {
 	})
 }
 
-// step changes something at random.
+// step makes a random change.
 func (h *host) step(r *rand.Rand) {
 	h.t.Helper()
 	uid := []string{"a", "b"}[r.IntN(2)]
@@ -174,7 +174,7 @@ func (h *host) idle() {
 	await(h.t, "the tasks end", func() bool { return unfinished(h.t, h.queue) == 0 })
 }
 
-// published waits until a position is.
+// published waits until a position is published.
 func (h *host) published(p group.Position) {
 	h.t.Helper()
 	await(h.t, "the position is published", func() bool {
@@ -197,12 +197,12 @@ func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it does not come to pass that %s", what)
+			t.Fatalf("never: %s", what)
 		}
 	}
 }
 
-// documents returns the documents of all indexes: id → v, by uid.
+// documents returns the documents of all indexes: uid → id → v.
 func documents(t *testing.T, catalog *index.Catalog) map[string]map[string]int {
 	t.Helper()
 	all := map[string]map[string]int{}
@@ -228,8 +228,7 @@ func documents(t *testing.T, catalog *index.Catalog) map[string]map[string]int {
 	return all
 }
 
-// restored restores a target, and returns the documents that it has once its tasks have ended, and how many tasks, keys and tasks that had
-// not ended it has.
+// restored restores a target. It returns the documents after all tasks have ended, and the numbers of tasks, keys and unfinished tasks.
 func restored(t *testing.T, store bucket.Store, target Target) (map[string]map[string]int, [3]int) {
 	t.Helper()
 	a, err := Open(t.Context(), store, masterKey)
@@ -253,7 +252,7 @@ func restored(t *testing.T, store bucket.Store, target Target) (map[string]map[s
 		}
 		return queue
 	}
-	queue := open(0) // in which nothing runs
+	queue := open(0) // which runs no task
 	waiting := unfinished(t, queue)
 	if err := queue.Close(); err != nil {
 		t.Fatal(err)
@@ -283,7 +282,7 @@ func unfinished(t *testing.T, queue *task.Queue) int {
 	return int(l.Total)
 }
 
-// restoredAlone restores one index of a target, and compares it with what the target has.
+// restoredAlone restores single indexes of a target, and compares them with the whole target.
 func restoredAlone(t *testing.T, store bucket.Store, target Target, want map[string]map[string]int) {
 	t.Helper()
 	a, err := Open(t.Context(), store, masterKey)
@@ -295,7 +294,7 @@ func restoredAlone(t *testing.T, store bucket.Store, target Target, want map[str
 		_, err := a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: dir, Target: target, Index: uid, pause: time.Millisecond})
 		if want[uid] == nil {
 			if err == nil || !strings.Contains(err.Error(), "there is no index "+uid) {
-				t.Errorf("an index that is missing is restored: %v", err)
+				t.Errorf("a missing index is restored: %v", err)
 			}
 			continue
 		}
@@ -307,18 +306,18 @@ func restoredAlone(t *testing.T, store bucket.Store, target Target, want map[str
 			t.Fatal(err)
 		}
 		if got := documents(t, catalog); !reflect.DeepEqual(got, map[string]map[string]int{uid: want[uid]}) {
-			t.Errorf("index %s of %+v is restored as %v, and was %v", uid, target, got, want[uid])
+			t.Errorf("index %s of %+v is restored as %v, want %v", uid, target, got, want[uid])
 		}
 		if err := catalog.Close(); err != nil {
 			t.Fatal(err)
 		}
 		top, err := os.ReadDir(dir)
 		if err != nil || len(top) != 1 {
-			t.Errorf("with index %s there are %v, %v", uid, top, err)
+			t.Errorf("the directory of index %s has %v, %v", uid, top, err)
 		}
 		below, err := os.ReadDir(path.Join(dir, "indexes"))
-		if err != nil || len(below) != 2 { // CATALOG and the index
-			t.Errorf("beside index %s there are %v, %v", uid, below, err)
+		if err != nil || len(below) != 2 { // CATALOG and the directory of the index
+			t.Errorf("the indexes directory of %s has %v, %v", uid, below, err)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"svc/internal/group"
 )
 
-// TestLeadersPublishTheSameEntries: a later leader may publish entries again that a former one has published, in other objects. Restores,
-// verification and followers take each entry once.
+// TestLeadersPublishTheSameEntries has a later leader publish entries of a former one again, in other objects. Restores, verification and
+// followers must use each entry once.
 func TestLeadersPublishTheSameEntries(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
@@ -31,14 +31,14 @@ func TestLeadersPublishTheSameEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := all.latest() // segments may have been merged behind it
+	last, err := all.latest() // segments may have been merged after it
 	if err != nil {
 		t.Fatal(err)
 	}
 	image := &all.images[len(all.images)-1]
 	logs := all.after(image)
 	if len(logs) < 4 {
-		t.Fatalf("there are %d objects with entries", len(logs))
+		t.Fatalf("%d objects with entries", len(logs))
 	}
 	at := 2 + r.IntN(len(logs)-3)
 	var before [][]byte
@@ -53,11 +53,11 @@ func TestLeadersPublishTheSameEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 2 + r.IntN(min(len(before), 8)-1) // of these are published again
+	n := 2 + r.IntN(min(len(before), 8)-1) // number of entries published again
 	again := *lost
 	again.Run.Index -= uint64(n)
 	again.Entries = append(before[len(before)-n:], lost.Entries...)
-	kept := map[string][]byte{} // what is published after the follower has come
+	kept := map[string][]byte{} // objects published after the follower started
 	for _, l := range logs[at:] {
 		in, err := store.Open(t.Context(), l.name, 0)
 		if err != nil {
@@ -97,13 +97,13 @@ func TestLeadersPublishTheSameEntries(t *testing.T) {
 	}
 	for _, target := range []Target{{}, {Position: last}} {
 		if got, _ := restored(t, store, target); !reflect.DeepEqual(got, want) {
-			t.Errorf("%v is restored as %v, and was %v", target, got, want)
+			t.Errorf("%v is restored as %v, want %v", target, got, want)
 		}
 	}
-	for index := max(again.Run.Index, image.whole); index <= logs[at].last; index++ { // each of them is a position as before
+	for index := max(again.Run.Index, image.whole); index <= logs[at].last; index++ { // each is still a position
 		restored(t, store, Target{Position: group.Position{Term: last.Term, Run: last.Run, Index: index}})
 	}
-	// A leader that publishes the same entries once more finds them there, also if it has combined them in another way.
+	// A leader that publishes the same entries once more finds them, even if it combined them differently.
 	led := *a
 	led.led = true
 	again.Now++
@@ -111,6 +111,6 @@ func TestLeadersPublishTheSameEntries(t *testing.T) {
 		t.Errorf("the same entries are refused: %v", err)
 	}
 	if _, err := a.createOnce(t.Context(), logName(again.Run, logs[at].last, logs[at].at), again.Encode()); err == nil {
-		t.Error("another publisher of a lone directory is not noticed")
+		t.Error("a second publisher of a directory without voters is not detected")
 	}
 }

@@ -21,10 +21,10 @@ import (
 	"svc/internal/group"
 )
 
-// stalled is a store whose images wait.
+// stalled is a store that can stall images.
 type stalled struct {
 	bucket.Store
-	stall, stalls chan struct{} // images wait while stall is open; stalls has one that does
+	stall, stalls chan struct{} // images wait until stall is closed; stalls receives when one waits
 }
 
 func (s *stalled) Create(ctx context.Context, name string, content []byte) error {
@@ -42,7 +42,8 @@ func (s *stalled) Create(ctx context.Context, name string, content []byte) error
 	return s.Store.Create(ctx, name, content)
 }
 
-// TestEntriesDoNotWaitForImages publishes entries while an image is on its way. Before there is a first image, nothing is called published.
+// TestEntriesDoNotWaitForImages publishes entries while an image is uploading. Before the first image is complete, nothing
+// counts as published.
 func TestEntriesDoNotWaitForImages(t *testing.T) {
 	t.Parallel()
 	store := &stalled{directory(t), make(chan struct{}), make(chan struct{}, 1)}
@@ -63,11 +64,11 @@ func TestEntriesDoNotWaitForImages(t *testing.T) {
 		return len(all.logs) > 0
 	})
 	if s := h.pub.Status(); s.Position != "" || s.Known {
-		t.Errorf("without an image, %+v is published", s)
+		t.Errorf("published before the first image: %+v", s)
 	}
 	store.stall <- struct{}{}
 	h.published(h.w.Position())
-	for range 3 { // there is another image, which stays on its way
+	for range 3 { // a second image starts and keeps uploading
 		h.step(r)
 		h.idle()
 	}
@@ -75,12 +76,12 @@ func TestEntriesDoNotWaitForImages(t *testing.T) {
 	h.goOn(r, 1)
 	got, _ := restored(t, store, Target{})
 	if want := documents(t, h.catalog); len(got) != len(want) {
-		t.Errorf("restored as %v, and was %v", got, want)
+		t.Errorf("restored as %v, want %v", got, want)
 	}
 	close(store.stall)
 }
 
-// TestObjectsOfEntriesBesideAnImage: what entries behind an image need is in the image, or is sent after it was started.
+// TestObjectsOfEntriesBesideAnImage checks that the files of entries after an image are in the image, or are sent after it began.
 func TestObjectsOfEntriesBesideAnImage(t *testing.T) {
 	file := func(n int64) upload { return upload{file: group.File{Size: n, Sum: xxh3.Uint128{Lo: uint64(n)}}} }
 	name := func(n int64) string { return fileName(file(n).file) }
@@ -89,7 +90,7 @@ func TestObjectsOfEntriesBesideAnImage(t *testing.T) {
 		t.Helper()
 		turn, got := o.want(name(n), file(n))
 		if got != needed {
-			t.Errorf("file %d is to be sent: %v", n, got)
+			t.Errorf("file %d must be sent: %v", n, got)
 		}
 		return turn
 	}
@@ -99,25 +100,25 @@ func TestObjectsOfEntriesBesideAnImage(t *testing.T) {
 	}
 	early := want(9, true)
 	o.begin()
-	want(1, false) // by an entry behind the image, which may lack it
+	want(1, false) // needed by an entry after the image, which may lack it
 	want(2, false)
 	send(5)
 	want(5, false)
 	o.made(name(9), early, true) // for an entry before the image
 	again := o.take([]upload{file(0), file(2)})
 	if len(again) != 1 || again[0].file.Size != 1 {
-		t.Errorf("%v is sent again, and not file 1", again)
+		t.Errorf("%v is sent again, want file 1", again)
 	}
 	want(0, false)
 	want(2, false)
 	want(5, false)
 	send(3)
 	send(9)
-	failed := errors.New("it is needed")
+	failed := errors.New("needed")
 	if err := o.remove(name(2), func() error { return failed }); err != nil {
-		t.Error("an object is removed that is known")
+		t.Error("a known object is removed")
 	}
-	// An image that was not published forgets nothing.
+	// An image that is not published forgets no object.
 	o.begin()
 	want(1, false)
 	want(9, false)
@@ -130,7 +131,7 @@ func TestObjectsOfEntriesBesideAnImage(t *testing.T) {
 		o.made(name(n), turn, false)
 		send(n)
 	}
-	// Who needs an object that is being removed waits, and sends it.
+	// A caller that needs an object which is being removed waits, and then sends it.
 	removing, removed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(removed)
@@ -141,7 +142,7 @@ func TestObjectsOfEntriesBesideAnImage(t *testing.T) {
 	<-removing
 	send(7)
 	<-removed
-	// An upload that began before an image and outlives the making of it is not known.
+	// An upload that began before an image and ends after it does not count as known.
 	late := want(8, true)
 	o.begin()
 	o.take(nil)
@@ -151,11 +152,11 @@ func TestObjectsOfEntriesBesideAnImage(t *testing.T) {
 	want(8, false)
 }
 
-// slow is a store in which files wait.
+// slow is a store that can stall files.
 type slow struct {
 	bucket.Store
 	mu    sync.Mutex
-	stall chan struct{}  // the next file waits while it is open; nil: none does
+	stall chan struct{}  // the next file waits until it is closed; nil: no stall
 	puts  map[string]int // files that were sent
 }
 
@@ -186,7 +187,7 @@ func (s *slow) count() int {
 	return len(s.puts)
 }
 
-// counted counts the answers of a feed without entries.
+// counted counts answers of a feed without entries.
 type counted struct {
 	Feed
 	empty atomic.Int64
@@ -200,8 +201,7 @@ func (c *counted) Next(ctx context.Context, after group.Position, wait time.Dura
 	return b, err
 }
 
-// TestFilesDoNotWaitForEarlierOnes publishes changes while a file of an earlier one is on its way, however long that takes. Entries keep
-// their order.
+// TestFilesDoNotWaitForEarlierOnes publishes changes while a file of an earlier change is uploading. Entries must keep their order.
 func TestFilesDoNotWaitForEarlierOnes(t *testing.T) {
 	t.Parallel()
 	store := &slow{Store: directory(t), puts: map[string]int{}}
@@ -239,11 +239,11 @@ func TestFilesDoNotWaitForEarlierOnes(t *testing.T) {
 	h.published(h.w.Position())
 	got, _ := restored(t, store, Target{})
 	if want := documents(t, h.catalog); !reflect.DeepEqual(got, want) {
-		t.Errorf("restored as %v, and was %v", got, want)
+		t.Errorf("restored as %v, want %v", got, want)
 	}
 }
 
-// TestEntriesWaitInBoundedMemory: entries are read and published one by one where there is room for one byte of them.
+// TestEntriesWaitInBoundedMemory sets the memory limit to one byte: entries must be read and published one by one.
 func TestEntriesWaitInBoundedMemory(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
@@ -251,11 +251,11 @@ func TestEntriesWaitInBoundedMemory(t *testing.T) {
 	h.goOn(rand.New(rand.NewPCG(rand.Uint64(), 1)), 5)
 	got, _ := restored(t, store, Target{})
 	if want := documents(t, h.catalog); !reflect.DeepEqual(got, want) {
-		t.Errorf("restored as %v, and was %v", got, want)
+		t.Errorf("restored as %v, want %v", got, want)
 	}
 }
 
-// TestObjectsReadTogether: as many as there are bytes for, and at least one.
+// TestObjectsReadTogether checks how many objects are read at once: as many as fit the memory, and at least one.
 func TestObjectsReadTogether(t *testing.T) {
 	for want, sizes := range map[int][]int64{
 		1:        {200, 1, 1},
@@ -273,7 +273,7 @@ func TestObjectsReadTogether(t *testing.T) {
 	}
 }
 
-// TestFilesAreSentOnce: what the bucket has is not sent again after restarts. Images have new copies of files of bbolt.
+// TestFilesAreSentOnce checks that files in the bucket are not sent again after restarts. Images have new copies of bbolt files.
 func TestFilesAreSentOnce(t *testing.T) {
 	t.Parallel()
 	store := &slow{Store: directory(t), puts: map[string]int{}}
@@ -296,7 +296,7 @@ func TestFilesAreSentOnce(t *testing.T) {
 	}
 }
 
-// TestRate reads in the time of a limit.
+// TestRate checks that a rate limit slows reads down as much as it should.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, perSecond = 20 << 20, 2 << 20
@@ -313,18 +313,18 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestFreshness: the time up to which all changes are in entries.
+// TestFreshness checks the time up to which all changes have been published.
 func TestFreshness(t *testing.T) {
 	now := time.Now()
 	for _, x := range []struct {
 		entries  int
 		end      uint64
-		appended time.Duration // of the last one
+		appended time.Duration // time of the last entry
 		want     time.Duration
 	}{
 		{0, 4, 0, 0},                       // nothing has changed
-		{2, 6, -time.Minute, 0},            // they are all
-		{2, 7, -time.Minute, -time.Minute}, // there are later ones
+		{2, 6, -time.Minute, 0},            // all entries are published
+		{2, 7, -time.Minute, -time.Minute}, // later entries exist
 		{2, 7, time.Minute, 0},             // the clock was set back
 	} {
 		b := &group.Batch{Run: group.Position{Index: 5}, End: x.end, Now: now.UnixNano(), Entries: make([][]byte, x.entries)}

@@ -25,7 +25,7 @@ import (
 
 var rounds = flag.Int("rounds", 1, "rounds of TestEveryPositionIsRestored")
 
-// s3Store returns a bucket of a server.
+// s3Store returns a bucket of an S3 server.
 func s3Store(t *testing.T, s *s3test.Server) bucket.Store {
 	t.Helper()
 	store, err := bucket.Open(bucket.Options{URL: "s3://backups/svc", Endpoint: s.URL, Region: "here-1", AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey})
@@ -46,8 +46,8 @@ func directory(t *testing.T) bucket.Store {
 
 var errCut = errors.New("the disk failed")
 
-// TestEveryPositionIsRestored publishes random changes while the store fails and the server is killed, and restores what was there
-// whenever no task ran.
+// TestEveryPositionIsRestored publishes random changes while the store fails and the server is killed. It then restores each position at
+// which no task was running, and compares the documents.
 func TestEveryPositionIsRestored(t *testing.T) {
 	for range *rounds {
 		seed := rand.Uint64()
@@ -73,7 +73,7 @@ func everyPosition(t *testing.T, r *rand.Rand) {
 	h := newHost(t, store, func(o *Options) { o.imageBytes = int64(500 + r.IntN(5000)) })
 	type moment struct {
 		at        group.Position
-		time      time.Time // zero: it was not published by then
+		time      time.Time // zero: not published by then
 		documents map[string]map[string]int
 		tasks     int
 	}
@@ -82,7 +82,7 @@ func everyPosition(t *testing.T, r *rand.Rand) {
 		for range 1 + r.IntN(6) {
 			h.step(r)
 		}
-		if r.IntN(4) == 0 { // a kill: what is under way is left as it is
+		if r.IntN(4) == 0 { // a kill: running uploads are abandoned
 			h.stop()
 			h.start()
 		}
@@ -124,7 +124,7 @@ func everyPosition(t *testing.T, r *rand.Rand) {
 			restoredAlone(t, store, target, m.documents)
 			got, counts := restored(t, store, target)
 			if !reflect.DeepEqual(got, m.documents) || counts[0] != m.tasks {
-				t.Errorf("position %v is restored as %v with %d tasks, and was %v with %d", m.at, got, counts[0], m.documents, m.tasks)
+				t.Errorf("position %v is restored as %v with %d tasks, want %v with %d", m.at, got, counts[0], m.documents, m.tasks)
 			}
 			if counts[1] == 0 {
 				t.Errorf("position %v has no keys", m.at)
@@ -134,12 +134,12 @@ func everyPosition(t *testing.T, r *rand.Rand) {
 	}
 	last := moments[len(moments)-1]
 	if got, _ := restored(t, store, Target{}); !reflect.DeepEqual(got, last.documents) {
-		t.Errorf("the last position is restored as %v, and was %v", got, last.documents)
+		t.Errorf("the last position is restored as %v, want %v", got, last.documents)
 	}
-	t.Logf("%d of %d moments can be restored", found, len(moments))
+	t.Logf("%d of %d positions can be restored", found, len(moments))
 }
 
-// TestARealStore publishes to the store of the environment, verifies, restores and follows it.
+// TestARealStore publishes to a store named in the environment, and verifies, restores and follows the publication.
 func TestARealStore(t *testing.T) {
 	t.Parallel()
 	real := s3test.Real("/publish")
@@ -164,7 +164,7 @@ func TestARealStore(t *testing.T) {
 		t.Errorf("%q are damaged", got)
 	}
 	if got, _ := restored(t, store, Target{}); !reflect.DeepEqual(got, want) {
-		t.Errorf("restored as %v, and was %v", got, want)
+		t.Errorf("restored as %v, want %v", got, want)
 	}
 	names := objectNames(t, store, "")
 	for _, name := range names {
@@ -173,11 +173,11 @@ func TestARealStore(t *testing.T) {
 		}
 	}
 	if left := objectNames(t, store, ""); len(names) < 5 || len(left) > 0 {
-		t.Errorf("of %d objects %q are left", len(names), left)
+		t.Errorf("of %d objects, %q are left after Remove", len(names), left)
 	}
 }
 
-// TestRetention: what is removed is needed by nothing that is left.
+// TestRetention checks that retention removes only objects that no remaining position needs.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
@@ -188,7 +188,7 @@ func TestRetention(t *testing.T) {
 	})
 	var want map[string]map[string]int
 	for range 5 {
-		for range 1 + r.IntN(4) { // images are made meanwhile
+		for range 1 + r.IntN(4) { // images are made in between
 			h.step(r)
 		}
 		h.idle()
@@ -208,13 +208,13 @@ func TestRetention(t *testing.T) {
 		t.Fatalf("%d ranges: %v", len(ranges), err)
 	}
 	for _, x := range ranges {
-		every := 1 + (x.To.Index-x.From.Index)/10 // all would take long
+		every := 1 + (x.To.Index-x.From.Index)/10 // restoring every position would take too long
 		for i := x.From.Index; i <= x.To.Index; i += 1 + r.Uint64N(2*every-1) {
 			restored(t, store, Target{Position: group.Position{Term: x.From.Term, Run: x.From.Run, Index: i}})
 		}
 	}
 	if got, _ := restored(t, store, Target{}); !reflect.DeepEqual(got, want) {
-		t.Errorf("the last position is restored as %v, and was %v", got, want)
+		t.Errorf("the last position is restored as %v, want %v", got, want)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestArchivesAreSealed(t *testing.T) {
 			t.Errorf("the key %q opens it: %v", key, err)
 		}
 	}
-	// A byte that changed is found.
+	// A changed byte is detected.
 	a, err := Open(t.Context(), store, masterKey)
 	if err != nil {
 		t.Fatal(err)
@@ -253,14 +253,14 @@ func TestArchivesAreSealed(t *testing.T) {
 			content[len(content)/2] ^= 1
 			_, err := a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: path.Join(filepath.ToSlash(t.TempDir()), "r"), pause: time.Millisecond})
 			if err == nil {
-				t.Errorf("%s was damaged, and the restore went on", inside)
+				t.Errorf("the restore did not detect the damage of %s", inside)
 			}
 			break
 		}
 	}
 }
 
-// TestStoresThatReplaceAreRefused: nothing is published to a store that ignores create-if-absent.
+// TestStoresThatReplaceAreRefused checks that nothing is published to a store that ignores create-if-absent.
 func TestStoresThatReplaceAreRefused(t *testing.T) {
 	t.Parallel()
 	s := s3test.New()
@@ -284,7 +284,7 @@ func TestOthersAreRefused(t *testing.T) {
 	other := newHost(t, store, nil)
 	await(t, "another directory is refused", func() bool { return strings.Contains(other.pub.Status().Problem, "another data directory") })
 
-	// A copy of the directory goes on from the same position: one of the two stops.
+	// A copy of the directory continues from the same position: one of the two must stop.
 	h.stop()
 	copied := filepath.ToSlash(t.TempDir())
 	if err := os.CopyFS(copied, os.DirFS(h.dir)); err != nil {
@@ -301,18 +301,18 @@ func TestOthersAreRefused(t *testing.T) {
 	twin.idle()
 	await(t, "the copy is refused", func() bool { return strings.Contains(twin.pub.Status().Problem, "another svc publishes") })
 	if p := h.pub.Status().Problem; p != "" {
-		t.Errorf("the first one has the problem %q", p)
+		t.Errorf("the first publisher reports %q", p)
 	}
 
 	if _, err := Open(t.Context(), directory(t), masterKey); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an empty bucket is opened: %v", err)
+		t.Errorf("an empty bucket is accepted: %v", err)
 	}
 	later := directory(t)
 	if err := later.Create(t.Context(), infoName, []byte(`{"version":2}`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), later, masterKey); err == nil || !strings.Contains(err.Error(), "Update") {
-		t.Errorf("a later format is opened: %v", err)
+		t.Errorf("a later format is accepted: %v", err)
 	}
 }
 
@@ -345,8 +345,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestRestoreGoesOn: a restore that was cut off at any point ends with the same directory when it is repeated.
-func TestRestoreGoesOn(t *testing.T) {
+// TestRestoreResumes checks that a restore interrupted at any point ends with the same directory when it is repeated.
+func TestRestoreResumes(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
 	h := newHost(t, store, nil)
@@ -373,16 +373,16 @@ func TestRestoreGoesOn(t *testing.T) {
 		}
 		if _, err := os.Stat(dir); err == nil {
 			if names, _ := os.ReadDir(dir); len(names) > 0 && n < 5 {
-				t.Fatalf("after %d operations the directory has its name", n)
+				t.Fatalf("after %d operations the directory already has its final name", n)
 			}
-			continue // it was whole
+			continue // the restore was complete
 		}
 		if _, err := a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: dir, pause: time.Microsecond}); err != nil {
 			t.Fatalf("after %d operations: %v", n, err)
 		}
 	}
 	if got, _ := restored(t, store, Target{}); !reflect.DeepEqual(got, want) {
-		t.Errorf("restored as %v, and was %v", got, want)
+		t.Errorf("restored as %v, want %v", got, want)
 	}
 }
 
@@ -399,12 +399,12 @@ func TestTargets(t *testing.T) {
 	}
 	for _, text := range []string{"yesterday", "1.2", "2026-01-31"} {
 		if _, err := ParseTarget(text); err == nil {
-			t.Errorf("%q is a target", text)
+			t.Errorf("%q is accepted as a target", text)
 		}
 	}
 }
 
-// FuzzNames: a name that is understood is the one that would be written.
+// FuzzNames checks that formatting a parsed name gives the same name.
 func FuzzNames(f *testing.F) {
 	f.Add(strings.TrimPrefix(imageName(group.Position{Term: 1, Run: 2, Index: 3}, 4, 5), imagesPrefix))
 	f.Add("0000000100000002/0000000000000003-0000000000000004-00000000000000zz")

@@ -10,7 +10,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestEntriesBeforeTheLastCatalogAreFetchedOnce restores one index.
+// TestEntriesBeforeTheLastCatalogAreFetchedOnce restores one index and counts the reads of each object with entries.
 func TestEntriesBeforeTheLastCatalogAreFetchedOnce(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
@@ -39,6 +39,6 @@ func TestEntriesBeforeTheLastCatalogAreFetchedOnce(t *testing.T) {
 	}
 	logs := objectNames(t, store, logPrefix)
 	if len(logs) < 3 || len(opened) != len(logs) || opened[logs[0]] != 1 || opened[logs[1]] != 1 || opened[logs[len(logs)-1]] != 2 {
-		t.Errorf("of %q were opened %v", logs, opened)
+		t.Errorf("objects %q, reads %v", logs, opened)
 	}
 }

@@ -26,12 +26,12 @@ func (h hooked) Open(ctx context.Context, name string, from int64) (io.ReadClose
 	return h.Store.Open(ctx, name, from)
 }
 
-// stillFeed is a feed of which only Read is called.
+// stillFeed is a feed that supports only Read.
 type stillFeed struct{ Feed }
 
 func (stillFeed) Read() {}
 
-// archived returns a publisher that does not run, of an image with files of these sizes, and how often each object was opened since.
+// archived returns a publisher that does not run, with an image of files of these sizes, and counts how often each object is opened.
 func archived(t *testing.T, sizes ...int) (*Publisher, *group.Image, map[string]int) {
 	t.Helper()
 	opened := map[string]int{}
@@ -50,9 +50,9 @@ func archived(t *testing.T, sizes ...int) (*Publisher, *group.Image, map[string]
 	return &Publisher{o: o, archive: a, objects: newObjects()}, st, opened
 }
 
-// TestFilesAreReadOnceInTheTime takes steps of an hour: each file is read once in 24 of them, however large it is and however many images
-// there are.
-func TestFilesAreReadOnceInTheTime(t *testing.T) {
+// TestFilesAreReadOncePerPeriod takes steps of an hour: each file must be read once in 24 steps, whatever its size and however many
+// images are made.
+func TestFilesAreReadOncePerPeriod(t *testing.T) {
 	for _, sizes := range [][]int{{1}, {1000}, {1000, 1001, 1002, 1003}, {100_000, 10, 11, 12}, {7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}} {
 		for _, images := range []bool{false, true} {
 			p, st, opened := archived(t, sizes...)
@@ -65,25 +65,25 @@ func TestFilesAreReadOnceInTheTime(t *testing.T) {
 				if again, err := s.wake(t.Context()); again || err != nil {
 					t.Fatal(again, err)
 				}
-				s.next = s.next.Add(-time.Hour) // an hour goes by
+				s.next = s.next.Add(-time.Hour) // an hour passes
 				if images {
 					before := s.next
 					if again, err := s.image(t.Context(), st); again || err != nil || s.next != before {
-						t.Fatalf("%v, %v: an image puts the next step off from %v to %v", again, err, before, s.next)
+						t.Fatalf("%v, %v: an image moved the next step from %v to %v", again, err, before, s.next)
 					}
 				}
 			}
 			for i := range st.Files {
 				if n := opened[fileName(st.Files[i].File)]; n < times-1 || n > times+1 {
-					t.Errorf("of files of %v bytes number %d was read %d times, want %d", sizes, i, n, times)
+					t.Errorf("sizes %v: file %d was read %d times, want %d", sizes, i, n, times)
 				}
 			}
 		}
 	}
 }
 
-// TestDamageThatIsFoundTooSoonIsRepairedLater finds damage just after an image was asked for.
-func TestDamageThatIsFoundTooSoonIsRepairedLater(t *testing.T) {
+// TestRepairsAreSpaced finds damage just after an image was requested: the next image must be requested later.
+func TestRepairsAreSpaced(t *testing.T) {
 	for _, verify := range []time.Duration{0, 24 * time.Hour} {
 		p, st, _ := archived(t, 10, 11)
 		p.o.Verify = verify
@@ -91,7 +91,7 @@ func TestDamageThatIsFoundTooSoonIsRepairedLater(t *testing.T) {
 		s.healed = time.Now()
 		damage(t, p.o.Store, fileName(st.Files[0].File), "missing")
 		if again, err := s.image(t.Context(), st); again || err != nil || s.due() == nil {
-			t.Fatalf("%v, %v: an image is asked for too soon, or never", again, err)
+			t.Fatalf("%v, %v: an image is requested too early, or not scheduled", again, err)
 		}
 		if again, err := s.wake(t.Context()); again || err != nil {
 			t.Fatal(again, err)
@@ -100,21 +100,21 @@ func TestDamageThatIsFoundTooSoonIsRepairedLater(t *testing.T) {
 		select {
 		case <-s.due():
 		case <-time.After(time.Minute):
-			t.Fatal("nothing is due")
+			t.Fatal("no repair is due")
 		}
 		if again, err := s.wake(t.Context()); !again || err != nil {
-			t.Errorf("%v, %v: no image is asked for", again, err)
+			t.Errorf("%v, %v: no image is requested", again, err)
 		}
 		if again, err := s.wake(t.Context()); again || err != nil {
-			t.Errorf("%v, %v: another one is asked for", again, err)
+			t.Errorf("%v, %v: a second image is requested", again, err)
 		}
 	}
 }
 
-// TestMissingEntriesAreFound removes objects with entries behind an image, of which the first has one before the image, too.
+// TestMissingEntriesAreFound removes objects with entries after an image. The first of them also has an entry before the image.
 func TestMissingEntriesAreFound(t *testing.T) {
 	for _, x := range []struct {
-		missing []int // of the objects with entries 5 and 6, 7 and 8, 9 and 10
+		missing []int // indexes of the objects with entries 5 and 6, 7 and 8, 9 and 10
 		damaged int64
 	}{{nil, 0}, {[]int{0}, 1}, {[]int{1}, 1}, {[]int{2}, 1}, {[]int{0, 2}, 2}, {[]int{0, 1, 2}, 1}} {
 		p, st, opened := archived(t, 10)
@@ -140,7 +140,7 @@ func TestMissingEntriesAreFound(t *testing.T) {
 		}
 		bad, err := s.entries(t.Context())
 		if bad || err != nil {
-			t.Errorf("without %v: %v, %v: a stale list is damage", x.missing, bad, err)
+			t.Errorf("without %v: %v, %v: a stale list counts as damage", x.missing, bad, err)
 		}
 		for range 4 {
 			found, err := s.entries(t.Context())
@@ -150,7 +150,7 @@ func TestMissingEntriesAreFound(t *testing.T) {
 			bad = bad || found
 		}
 		if n := p.Status().Damaged; n != x.damaged || bad != (n > 0) || s.from.Index != 10 {
-			t.Errorf("without %v: %d times damage, %v, read up to %d", x.missing, n, bad, s.from.Index)
+			t.Errorf("without %v: damage %d times, %v, read up to %d", x.missing, n, bad, s.from.Index)
 		}
 		for i, name := range names {
 			if n := opened[name]; !slices.Contains(x.missing, i) && n != 1 {

@@ -19,7 +19,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// damages returns the objects that Verify names.
+// damages returns the damaged objects that Verify reports.
 func damages(t *testing.T, store bucket.Store, target *Target) (names []string) {
 	t.Helper()
 	a, err := Open(t.Context(), store, masterKey)
@@ -42,7 +42,7 @@ func damages(t *testing.T, store bucket.Store, target *Target) (names []string) 
 	return names
 }
 
-// objectNames lists the names of objects.
+// objectNames lists the names of objects with a prefix.
 func objectNames(t *testing.T, store bucket.Store, prefix string) (names []string) {
 	t.Helper()
 	if err := store.List(t.Context(), prefix, "", func(o bucket.Object) error { names = append(names, o.Name); return nil }); err != nil {
@@ -52,7 +52,7 @@ func objectNames(t *testing.T, store bucket.Store, prefix string) (names []strin
 	return names
 }
 
-// damage changes an object: how is "missing", "short" or "changed".
+// damage damages an object: how is "missing", "short" or "changed".
 func damage(t *testing.T, store bucket.Store, name, how string) {
 	t.Helper()
 	in, err := store.Open(t.Context(), name, 0)
@@ -82,7 +82,7 @@ func TestDamagedObjectsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
 		prefix, how string
-		restarts    bool // sees it in a list, else when it reads the object
+		restarts    bool // a restart finds the damage in a list; otherwise reading the object does
 	}{
 		{filesPrefix, "missing", true},
 		{filesPrefix, "short", true},
@@ -102,7 +102,7 @@ func TestDamagedObjectsAreSentAgain(t *testing.T) {
 				}
 			})
 			r := rand.New(rand.NewPCG(1, 1))
-			h.published(h.w.Position()) // so that entries follow an image
+			h.published(h.w.Position()) // so that entries follow the image
 			h.goOn(r, 3)
 			if x.restarts {
 				h.stop()
@@ -131,7 +131,7 @@ func TestDamagedObjectsAreSentAgain(t *testing.T) {
 			}
 			if x.restarts {
 				if got := damages(t, store, nil); len(got) != len(names) {
-					t.Errorf("%q are damaged, and %q are named", names, got)
+					t.Errorf("damaged %q, reported %q", names, got)
 				}
 				h.start()
 			}
@@ -158,13 +158,13 @@ func TestDamagedObjectsAreSentAgain(t *testing.T) {
 				t.Errorf("restored as %v, and was %v", got, want)
 			}
 			if s := h.pub.Status(); s.Damaged == 0 && !x.restarts {
-				t.Errorf("no damage was seen: %+v", s)
+				t.Errorf("no damage was detected: %+v", s)
 			}
 		})
 	}
 }
 
-// TestVerify names each object that is missing or damaged, and none besides.
+// TestVerify checks that exactly the missing and damaged objects are reported.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
@@ -184,16 +184,16 @@ func TestVerify(t *testing.T) {
 		damage(t, store, name, "changed")
 	}
 	if got := damages(t, store, nil); !slices.Equal(got, want) {
-		t.Errorf("%q are damaged, and %q are named", want, got)
+		t.Errorf("damaged %q, reported %q", want, got)
 	}
 	damage(t, store, logs[1], "missing")
 	if got := damages(t, store, nil); !slices.Equal(got, []string{logPrefix, images[0]}) {
-		t.Errorf("entries are missing, and %q are named", got)
+		t.Errorf("entries are missing, but %q are reported", got)
 	}
 }
 
-// TestAnOlderImageIsRestoredFrom damages the newest image: what it has is in the one before and the entries behind that.
-func TestAnOlderImageIsRestoredFrom(t *testing.T) {
+// TestRestoreUsesAnOlderImage damages the newest image. Its content must come from the previous image and the entries after it.
+func TestRestoreUsesAnOlderImage(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
 	h := newHost(t, store, nil)
@@ -206,7 +206,7 @@ func TestAnOlderImageIsRestoredFrom(t *testing.T) {
 	if len(all) != 1 {
 		t.Fatalf("%q", all)
 	}
-	// Another image, as after more entries, is damaged.
+	// Add another image, as after more entries, that is damaged.
 	a, err := Open(t.Context(), store, masterKey)
 	if err != nil {
 		t.Fatal(err)
@@ -231,18 +231,18 @@ func TestAnOlderImageIsRestoredFrom(t *testing.T) {
 		t.Errorf("restored as %v, and was %v", got, want)
 	}
 	if got := damages(t, store, nil); len(got) != 1 || !strings.HasPrefix(got[0], imagesPrefix) {
-		t.Errorf("%q are named", got)
+		t.Errorf("reported %q", got)
 	}
 }
 
-// TestVerifyBesideRetention has retention remove objects after Verify listed them.
+// TestVerifyBesideRetention lets retention remove objects after Verify listed them.
 func TestVerifyBesideRetention(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
 	h := newHost(t, store, nil)
 	r := rand.New(rand.NewPCG(4, 4))
 	var first group.Position
-	for i := range 3 { // each start makes an image
+	for i := range 3 { // each start publishes an image
 		h.published(h.w.Position()) // so that entries follow it
 		for range 4 {
 			h.step(r)
@@ -282,12 +282,12 @@ func TestVerifyBesideRetention(t *testing.T) {
 	}}
 	a.store = beside
 	if v, err := a.Verify(t.Context(), VerifyOptions{Target: &Target{Position: first}, Damaged: func(d Damage) { t.Errorf("%+v", d) }}); err == nil || !strings.Contains(err.Error(), "was removed while") {
-		t.Errorf("the position is removed: %+v, %v", v, err)
+		t.Errorf("verifying a removed position: %+v, %v", v, err)
 	}
 	if removed == 0 {
 		t.Fatal("nothing was removed")
 	}
-	// The same without a target, and with a file of the oldest image that is missing.
+	// The same without a target, while a file of the oldest image is missing.
 	h.start()
 	h.published(h.w.Position())
 	h.goOn(r, 4)
@@ -297,7 +297,7 @@ func TestVerifyBesideRetention(t *testing.T) {
 	h.stop()
 	started, removed = false, 0
 	if got := damages(t, beside, nil); got != nil || removed == 0 {
-		t.Errorf("%d objects were removed, and %q are named", removed, got)
+		t.Errorf("%d objects were removed, but %q are reported", removed, got)
 	}
 	all, err := a.history(t.Context())
 	if err != nil {
@@ -310,11 +310,11 @@ func TestVerifyBesideRetention(t *testing.T) {
 	file := fileName(st.Files[0].File)
 	damage(t, store, file, "missing")
 	if got := damages(t, beside, nil); !slices.Equal(got, []string{file}) {
-		t.Errorf("%q is missing, and %q are named", file, got)
+		t.Errorf("%q is missing, reported %q", file, got)
 	}
 }
 
-// TestVerifyOfAPosition: files of entries behind a position are not needed, even if they are in the same object.
+// TestVerifyOfAPosition checks that files of later entries are not needed for a position, even if they share an object.
 func TestVerifyOfAPosition(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
@@ -364,11 +364,11 @@ func TestVerifyOfAPosition(t *testing.T) {
 	h.stop()
 	damage(t, store, file, "missing")
 	if got := damages(t, store, &Target{Position: before}); got != nil {
-		t.Errorf("position %v does not need %s, and %q are named", before, file, got)
+		t.Errorf("position %v does not need %s, but %q are reported", before, file, got)
 	}
 	restored(t, store, Target{Position: before})
 	before.Index++
 	if got := damages(t, store, &Target{Position: before}); !slices.Equal(got, []string{file}) {
-		t.Errorf("position %v needs %s, and %q are named", before, file, got)
+		t.Errorf("position %v needs %s, reported %q", before, file, got)
 	}
 }
