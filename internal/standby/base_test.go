@@ -12,7 +12,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// aliasesOf returns the aliases of a catalog, as text.
+// aliasesOf returns the aliases of a catalog as text.
 func aliasesOf(c *index.Catalog) string {
 	var all []string
 	for _, alias := range c.Aliases().All() {
@@ -21,8 +21,7 @@ func aliasesOf(c *index.Catalog) string {
 	return fmt.Sprint(all, c.UIDs())
 }
 
-// TestACatalogWithABase follows a catalog with so many aliases that it keeps them beside CATALOG. Every change fails at a random file
-// operation first.
+// TestACatalogWithABase follows a catalog that keeps its many aliases beside CATALOG. Every change first fails at a random file operation.
 func TestACatalogWithABase(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	dir, mem := newDir(t)
@@ -43,7 +42,7 @@ func TestACatalogWithABase(t *testing.T) {
 		}
 		return moves
 	}
-	state := map[int]string{} // after a number of changes
+	state := map[int]string{} // aliases by number of changes
 	for i, step := range []func() error{
 		func() error { _, err := c.Create("a", "", 1); return err },
 		func() error { _, err := c.Create("b", "", 2); return err },
@@ -53,9 +52,9 @@ func TestACatalogWithABase(t *testing.T) {
 		},
 		func() error { return c.MoveAliases([]index.AliasMove{{Alias: "alias-9", UID: "b"}}) },
 		func() error { _, err := c.Create("alias-8", "", 3); return err },
-		func() error { return c.MoveAliases(many("b")[100:]) }, // another base
+		func() error { return c.MoveAliases(many("b")[100:]) }, // writes another base
 		func() error { _, err := c.Delete("a", 4); return err },
-		func() error { _, err := c.Delete("b", 5); return err }, // none any more
+		func() error { _, err := c.Delete("b", 5); return err }, // leaves no aliases
 	} {
 		if err := step(); err != nil {
 			t.Fatalf("step %d: %v", i, err)

@@ -32,47 +32,47 @@ var (
 	idealTrace = flag.Bool("ideal-trace", false, "TestMembersOfAnIdealLog prints what it does")
 )
 
-// errNoLead is what a change of a leader is answered with that leads no longer. The log may have it.
+// errNoLead is the error of a change of a leader that has lost the lead. The log may have the change.
 var errNoLead = errors.New("another member leads")
 
-// schedule runs three members of a group on an ideal log, which puts their changes in order in this process. A seed decides, each time that
-// all goroutines wait, what goes on: the log takes a change of the leader, or loses it, or takes it and loses the answer; a member makes a
-// change; a client asks the leader for something; a member is killed and started again; another one leads.
+// schedule runs three members of a group on an ideal log, which orders their changes within this process. Whenever all goroutines wait, a
+// seed decides the next step: the log accepts a change of the leader, loses it, or accepts it and loses the answer; a member applies a
+// change; a client asks the leader for something; a member is killed and restarted; another member leads.
 type schedule struct {
 	history
 	r     *rand.Rand
 	all   []*peer
-	keeps bool   // the log keeps the contents of payloads, so nobody syncs these
-	stack []byte // of all goroutines
+	keeps bool   // so members do not sync them
+	stack []byte // stacks of all goroutines
 
-	leader *peer // nil: nobody leads
-	ready  bool  // its stores lead
+	leader *peer // nil: no leader
+	ready  bool  // the stores of the leader are open to lead
 	leads  chan error
-	closes chan error // the leader hands over, and closes its stores; nil: it does not
+	closes chan error // result of closing the stores for a hand-over; nil: no hand-over
 
-	requests int      // that the client has still
-	asks     *request // what it waits for; nil: nothing
+	requests int      // requests that the client has left
+	asks     *request // the request without an answer; nil: none
 	answer   chan error
-	doubt    *request       // a task that had no answer: it is seen when a member leads whether the log has it
-	shown    map[int]string // what followers showed after a number of changes
+	doubt    *request       // a task that had no answer: the next leader shows whether the log has it
+	shown    map[int]string // what followers showed, by number of changes
 	counts   map[string]int
 
 	mu      sync.Mutex
 	waiting []*proposal
 }
 
-// peer is a member whose stores are open. They lead if it is the leader, else they follow.
+// peer is a member with open stores, which lead if it is the leader, and follow otherwise.
 type peer struct {
 	*liveMember
 	number int
-	deaths int          // how often it was killed
-	at     int          // changes that it has made, as far as it knows
-	most   int          // that it may have made
+	deaths int          // number of kills
+	at     int          // number of changes that it knows to have applied
+	most   int          // number of changes that it may have applied
 	left   atomic.Int64 // file operations before its disk fails
-	port   *port        // of its stores
+	port   *port        // log of its stores
 }
 
-// port is the log as the stores of a member see it, from their opening to their closing.
+// port is the log as the stores of a member see it, from opening to closing.
 type port struct {
 	s     *schedule
 	disk  *vfs.MemFS
@@ -80,17 +80,17 @@ type port struct {
 	leads bool // under the schedule's mu
 }
 
-// proposal is a change of the leader that the log has not taken yet.
+// proposal is a change of the leader that the log has not accepted yet.
 type proposal struct {
 	change recorded
-	answer chan error // nil: it is taken, and to be made
+	answer chan error // nil: accepted, must be applied
 	made   chan error
 }
 
 // Keep implements commit.Keeper.
 func (p *port) Keep(string, []byte) bool { return p.s.keeps }
 
-// Do waits until the schedule has decided what becomes of a change.
+// Do waits until the schedule has decided the fate of a change.
 func (p *port) Do(c commit.Change, apply func() error) error {
 	s := p.s
 	x := &proposal{change: recorded{c, map[string][]byte{}}, answer: make(chan error), made: make(chan error, 1)}
@@ -120,7 +120,7 @@ func (p *port) Do(c commit.Change, apply func() error) error {
 		return err
 	}
 	err := apply()
-	if err != nil { // what its stores make of that does not reach the log
+	if err != nil { // later changes of the stores, derived from the error, do not reach the log
 		s.mu.Lock()
 		p.leads = false
 		s.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *port) Do(c commit.Change, apply func() error) error {
 	return err
 }
 
-// waiters are the states of goroutines that go on when another one does something, or time passes.
+// waiters are the states of goroutines that continue when another goroutine acts or time passes.
 var waiters = []string{"chan receive", "chan send", "select", "sync.", "semacquire", "sleep"}
 
 // settle waits until all other goroutines wait.
@@ -166,7 +166,7 @@ const (
 	payloadMended  = "a payload is made whole"
 )
 
-// note counts what happens, and prints it if that is wanted.
+// note counts an event, and prints it if asked to.
 func (s *schedule) note(what string, args ...any) {
 	s.counts[what]++
 	if *idealTrace {
@@ -174,7 +174,7 @@ func (s *schedule) note(what string, args ...any) {
 	}
 }
 
-// pending returns the proposals that wait, by name: in whatever order they came.
+// pending returns the waiting proposals sorted by name, because their order of arrival is random.
 func (s *schedule) pending() []*proposal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *schedule) pending() []*proposal {
 	return s.waiting
 }
 
-// take has the log take a change, and the leader make it, or fail to.
+// take accepts a change into the log. The leader then applies it, or fails to.
 func (s *schedule) take(x *proposal, fails bool) {
 	s.mu.Lock()
 	s.waiting = slices.DeleteFunc(s.waiting, func(y *proposal) bool { return y == x })
@@ -200,20 +200,20 @@ func (s *schedule) take(x *proposal, fails bool) {
 	case err == nil:
 		l.at++
 	case !errors.Is(err, errStopped):
-		s.t.Errorf("the leader cannot make change %d: %v", len(s.changes), err)
+		s.t.Errorf("the leader cannot apply change %d: %v", len(s.changes), err)
 	default:
 		s.note(unmade, l.number)
 		s.depose()
 	}
 }
 
-// depose ends the lead of a member, which is killed or hears of another leader. The log may have each of its changes that have no answer.
+// depose ends the lead of a member, which is killed or hears of another leader. The log may have any of its unanswered changes.
 func (s *schedule) depose() {
 	killed := s.r.IntN(2) == 0
 	s.endLead(killed, s.r)
 }
 
-// endLead is depose of a leader that is killed or is not. Without r, the log has no change without an answer.
+// endLead is depose for a leader that may be killed. Without r, the log has none of its unanswered changes.
 func (s *schedule) endLead(killed bool, r *rand.Rand) {
 	l := s.leader
 	disk := l.disk
@@ -236,7 +236,7 @@ func (s *schedule) endLead(killed bool, r *rand.Rand) {
 	s.start(l, disk, killed)
 }
 
-// refuse has the log take no more changes of the leader. With r, it may have each of those that have no answer.
+// refuse makes the log accept no more changes of the leader. With r, it may have any of the unanswered ones.
 func (s *schedule) refuse(r *rand.Rand) {
 	pending := s.pending()
 	s.mu.Lock()
@@ -251,7 +251,7 @@ func (s *schedule) refuse(r *rand.Rand) {
 	}
 }
 
-// closed reports an error of closing stores that is not the end of a lead.
+// closed reports an error of closing stores, except the loss of the lead.
 func (s *schedule) closed(err error) {
 	if err != nil && !errors.Is(err, errNoLead) {
 		s.t.Errorf("the stores cannot be closed: %v", err)
@@ -263,10 +263,10 @@ func (p *peer) shut() error {
 	return errors.Join(p.queue.Close(), p.keys.Close(), p.catalog.Close(), p.Directory.Close())
 }
 
-// start opens the stores of a member. One that was killed may not know of the last change that it has made.
+// start opens the stores of a member. A killed member may not know the last change that it applied.
 func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 	if killed {
-		// Its position is durable before the next change begins, however often it is killed: that is what Directory.Apply demands.
+		// The position is durable before the next change begins, however often the member is killed: Directory.Apply requires it.
 		p.at = max(p.at-s.r.IntN(2), p.most-1)
 	}
 	if killed && s.keeps {
@@ -298,7 +298,7 @@ func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 	})
 }
 
-// mend makes payloads whole by the first n changes of the log, on a disk that a crash has left.
+// mend restores payloads from the first n changes of the log, on a disk after a crash.
 func (s *schedule) mend(disk *vfs.MemFS, dir string, n int) {
 	for _, c := range s.changes[:n] {
 		for i, content := range c.Contents {
@@ -317,17 +317,17 @@ func (s *schedule) mend(disk *vfs.MemFS, dir string, n int) {
 	}
 }
 
-// process names the process of a member. It is another one after each death.
+// process returns the name of the process of a member, which changes with each death.
 func (p *peer) process() string { return fmt.Sprint(p.number, " ", p.deaths) }
 
-// reported notes how tasks ended, as the stores of a member have reported it.
+// reported records how tasks ended, as the stores of a member reported it.
 func (s *schedule) reported(p *peer) {
 	p.outcomes.mu.Lock()
 	defer p.outcomes.mu.Unlock()
 	maps.Copy(s.outcomes, p.outcomes.of)
 }
 
-// deliver has a member make its next change. If it fails, the member is killed.
+// deliver lets a member apply its next change. If that fails, the member is killed.
 func (s *schedule) deliver(p *peer, fails bool) {
 	c := &s.changes[p.at]
 	if fails {
@@ -340,7 +340,7 @@ func (s *schedule) deliver(p *peer, fails bool) {
 	case err == nil:
 		p.at++
 	case !errors.Is(err, errStopped):
-		s.t.Fatalf("member %d cannot make change %d: %v", p.number, p.at, err)
+		s.t.Fatalf("member %d cannot apply change %d: %v", p.number, p.at, err)
 	default:
 		s.note(killedInChange, p.number)
 		s.restart(p, p.disk.CrashClone(s.r), true)
@@ -355,22 +355,22 @@ func (s *schedule) restart(p *peer, disk *vfs.MemFS, killed bool) {
 	s.start(p, disk, killed)
 }
 
-// compare compares what a follower shows with what others showed after the same changes.
+// compare compares what a follower shows with what others showed after the same number of changes.
 func (s *schedule) compare(p *peer) {
 	if p.at < p.most {
 		return
 	}
 	got := p.shows(s.t, p.features)
 	if want, ok := s.shown[p.at]; ok && got != want {
-		s.t.Errorf("after %d changes member %d shows\n%s\nanother one showed\n%s", p.at, p.number, got, want)
+		s.t.Errorf("after %d changes member %d shows\n%s\nanother member showed\n%s", p.at, p.number, got, want)
 	}
 	s.shown[p.at] = got
 }
 
-// elect has a member lead that has all changes.
+// elect makes a random member lead.
 func (s *schedule) elect() { s.crown(s.all[s.r.IntN(len(s.all))]) }
 
-// crown has a member lead, once it has all changes.
+// crown makes a member lead, once it has all changes.
 func (s *schedule) crown(l *peer) {
 	for l.at < len(s.changes) {
 		s.deliver(l, false)
@@ -391,7 +391,7 @@ func (s *schedule) crown(l *peer) {
 	}(s.leads)
 }
 
-// handOver has the leader close its stores while the log still takes their changes.
+// handOver closes the stores of the leader while the log still accepts their changes.
 func (s *schedule) handOver() {
 	l := s.leader
 	s.note(leadHandedOver, l.number)
@@ -399,18 +399,18 @@ func (s *schedule) handOver() {
 	go func(closes chan<- error) { closes <- l.shut() }(s.closes)
 }
 
-// giveUp notes which tasks failed as they were running too often when the lead was lost.
+// giveUp records the tasks that failed because they were running too often when the lead was lost.
 func (s *schedule) giveUp() {
 	for _, uid := range s.leader.svc.givenUp(s.t) {
 		s.givenUp[uid] = true
 	}
 }
 
-// ask has the client ask the leader for something.
+// ask sends a request of the client to the leader.
 func (s *schedule) ask(w *request) {
 	l := s.leader
 	s.requests--
-	if c, ok := w.task.Content.(task.DeleteTasks); ok { // of tasks whose end is known
+	if c, ok := w.task.Content.(task.DeleteTasks); ok { // only tasks whose end is known
 		s.giveUp()
 		there := l.statuses(s.t)
 		c.Tasks = slices.DeleteFunc(c.Tasks, func(uid uint32) bool {
@@ -435,7 +435,7 @@ func (s *schedule) ask(w *request) {
 	}()
 }
 
-// answered takes up what has ended since the step before.
+// answered processes what has ended since the last step.
 func (s *schedule) answered() {
 	select {
 	case err := <-s.answer:
@@ -444,7 +444,7 @@ func (s *schedule) answered() {
 		lost := s.leader == nil || s.closes != nil || w.svc != s.leader.svc
 		switch {
 		case err != nil && !lost:
-			s.t.Errorf("a client is answered with %v", err)
+			s.t.Errorf("a client gets the error %v", err)
 		case w.other != nil:
 		case err != nil:
 			s.note("a client has no answer", err)
@@ -487,7 +487,7 @@ func (s *schedule) answered() {
 	}
 }
 
-// step does something at random. With calm, nothing fails. It reports whether it did anything.
+// step takes a random step. With calm, nothing fails. It reports whether it did anything.
 func (s *schedule) step(calm bool) bool {
 	pending := s.pending()
 	behind := slices.DeleteFunc(slices.Clone(s.all), func(p *peer) bool { return p == s.leader || p.at == len(s.changes) })
@@ -546,8 +546,8 @@ func (s *schedule) unfinished() int {
 	return int(l.Total)
 }
 
-// run goes on until the client has no requests and all tasks have ended. It compares the members with each other, and with the naive
-// model.
+// run continues until the client has no requests left and all tasks have ended. It compares the members with each other and with
+// the naive model.
 func (s *schedule) run() {
 	deadline := time.Now().Add(time.Minute)
 	for !s.t.Failed() {
@@ -563,7 +563,7 @@ func (s *schedule) run() {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("%d tasks do not end: %s\n%s", s.unfinished(), s.leader.shows(s.t, ""), s.stack[:runtime.Stack(s.stack, true)])
 		}
-		time.Sleep(time.Millisecond) // something is tried again
+		time.Sleep(time.Millisecond) // a retry is pending
 	}
 	if s.t.Failed() {
 		return
@@ -584,7 +584,7 @@ func (s *schedule) run() {
 		}
 	}
 	if got := l.shows(s.t, featuresOf(l.member.dir, l.disk)); got != want {
-		s.t.Errorf("the leader shows\n%s\nthe others show\n%s", got, want)
+		s.t.Errorf("the leader shows\n%s\na follower shows\n%s", got, want)
 	}
 	for _, p := range s.all {
 		s.reported(p)
@@ -593,8 +593,7 @@ func (s *schedule) run() {
 	s.checkEnd(s.t, len(s.changes), l.svc)
 }
 
-// namedFiles returns the files of indexes that CATALOG and manifests name, and those. What a lead that was lost has left is not removed
-// before the next change.
+// namedFiles returns CATALOG, manifests, and the index files that they name. Leftovers of a lost lead are removed only by the next change.
 func namedFiles(t *testing.T, fsys vfs.FS, dir string) map[string]string {
 	t.Helper()
 	all := indexFiles(t, fsys, dir)
@@ -628,7 +627,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	for i := range 3 {
 		p := &peer{liveMember: &liveMember{member: newMember(t)}, number: i}
 		s.all = append(s.all, p)
-		if i == 0 { // its directory is that of a server without data
+		if i == 0 { // starts from the directory of a server without data
 			s.disk, s.dir = p.disk, p.member.dir
 			open(t, p.member.dir, commit.On(p.disk, p.member.dir, &s.recorder), -1, false).close(t)
 		}
@@ -646,7 +645,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	return s
 }
 
-// close closes the stores of the members, but for the leader's, which checkEnd has closed.
+// close closes the stores of the followers. checkEnd has closed those of the leader.
 func (s *schedule) close() {
 	for _, p := range s.all {
 		if p != s.leader {
@@ -657,9 +656,9 @@ func (s *schedule) close() {
 	}
 }
 
-// TestMembersOfAnIdealLog runs schedules: whatever happens, all members end with the same state, which is that of the naive model, and has
-// all that was acknowledged. A seed that fails is the name of a test. It decides all but the order of goroutines between two steps, so
-// most runs of a seed are equal, and not all of them.
+// TestMembersOfAnIdealLog runs schedules. Whatever happens, all members must end in the same state, which must equal that of the naive
+// model and have everything that was acknowledged. A failing seed can be repeated as a subtest. The seed decides everything but the order
+// of goroutines between two steps, so that most runs of a seed are equal.
 func TestMembersOfAnIdealLog(t *testing.T) {
 	first := *idealSeed
 	if first == 0 {
@@ -687,8 +686,8 @@ func TestMembersOfAnIdealLog(t *testing.T) {
 	}
 }
 
-// inMemory has the directories of a test in memory, where a system has it: elsewhere, what files of package boltfile sync takes most of the
-// time. Goroutines run one at a time, so that there are fewer orders of what they do.
+// inMemory puts the directories of a test in memory if the system supports it: otherwise the syncs of package boltfile take most of the
+// time. Goroutines run one at a time, which reduces the possible orders.
 func inMemory(t *testing.T) {
 	const dir = "/dev/shm"
 	if _, err := os.Stat(dir); err == nil {
@@ -698,8 +697,8 @@ func inMemory(t *testing.T) {
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
 
-// untilDone sends s.requests, and returns when all tasks have ended. When nobody leads, the next member in turn becomes the leader.
-// taken is called after each change that a leader has made. what says, in a failure, how far the test is.
+// untilDone sends s.requests, and returns when all tasks have ended. If there is no leader, the next member in turn becomes it. untilDone
+// calls taken after each change that a leader has applied. what describes the progress in failures.
 func (s *schedule) untilDone(t *testing.T, what func() string, taken func(leader *peer, x *proposal)) {
 	t.Helper()
 	crowned, deadline := 0, time.Now().Add(time.Minute)
@@ -716,7 +715,7 @@ func (s *schedule) untilDone(t *testing.T, what func() string, taken func(leader
 		case s.asks == nil && s.requests > 0 && s.ready:
 			s.ask(s.addition(s.leader.svc, "a", s.r))
 		case len(pending) > 0:
-			x, leader := pending[len(pending)-1], s.leader // the queue before the journal
+			x, leader := pending[len(pending)-1], s.leader // the change of the queue before that of the journal
 			s.take(x, false)
 			taken(leader, x)
 		case s.ready && s.requests == 0 && s.asks == nil && s.unfinished() == 0:
@@ -727,11 +726,11 @@ func (s *schedule) untilDone(t *testing.T, what func() string, taken func(leader
 	}
 }
 
-// TestATaskThatEndsItsLeaders has a task end each leader that begins a batch with it: two members die of it, and not all of them. The tasks
-// beside it are done.
+// TestATaskThatEndsItsLeaders has a task crash each leader that runs it: two members must crash, not all of them, and the other
+// tasks must succeed.
 func TestATaskThatEndsItsLeaders(t *testing.T) {
 	inMemory(t)
-	for seed := range uint64(4) { // it decides how many tasks are in a batch
+	for seed := range uint64(4) { // decides the number of tasks in a batch
 		s := newSchedule(t, seed)
 		guilty, died := uint32(1), []int{}
 		s.requests = 3
@@ -751,13 +750,13 @@ func TestATaskThatEndsItsLeaders(t *testing.T) {
 			}
 		}
 		s.requests = 0
-		s.run() // the members are equal
+		s.run() // checks that the members are equal
 		s.close()
 	}
 }
 
-// TestALeaderThatLivesHasNotCrashed: leaders lose the lead again and again while a batch runs, and live. Its tasks are done.
-func TestALeaderThatLivesHasNotCrashed(t *testing.T) {
+// TestALostLeadIsNoCrash makes live leaders lose the lead again and again while a batch runs: its tasks must succeed.
+func TestALostLeadIsNoCrash(t *testing.T) {
 	inMemory(t)
 	for seed := range uint64(4) {
 		s := newSchedule(t, seed)
@@ -770,14 +769,14 @@ func TestALeaderThatLivesHasNotCrashed(t *testing.T) {
 			}
 		})
 		if failed := s.leader.svc.givenUp(t); losses < 6 || len(failed) > 0 {
-			t.Errorf("seed %d: the lead was lost %d times, and tasks %d were given up", seed, losses, failed)
+			t.Errorf("seed %d: the lead was lost %d times, tasks %d were given up", seed, losses, failed)
 		}
-		s.run() // the members are equal
+		s.run() // checks that the members are equal
 		s.close()
 	}
 }
 
-// begins reports whether an entry of the journal says that a batch with a task is about to run.
+// begins reports whether a journal entry starts a batch with the given task.
 func begins(t *testing.T, entry []byte, uid uint32) bool {
 	t.Helper()
 	var e struct {

@@ -11,20 +11,20 @@ import (
 	"svc/internal/task"
 )
 
-// clerk asks the members of a schedule for one document of an index, and for its tasks, and records the answers. Time is the number of
-// questions.
+// clerk asks the members of a schedule for one document of an index and for its tasks, and records the answers. The clock is the
+// number of questions.
 type clerk struct {
 	*schedule
 	now    int64
-	left   int // writes
-	value  int // of the last write
+	left   int // writes left
+	value  int // value of the last write
 	ops    []*linear.Op
 	known  []acknowledged
-	open   *linear.Op // the write or the cancelation that is under way; nil: none
+	open   *linear.Op // the running write or cancelation; nil: none
 	opened *request
 }
 
-// acknowledged is an operation, with how many changes the log had when it was answered.
+// acknowledged is an operation, and the length of the log when it was answered.
 type acknowledged struct {
 	*linear.Op
 	position int
@@ -33,19 +33,19 @@ type acknowledged struct {
 // registerUID is the index with the document.
 const registerUID = "r"
 
-// tick returns the next moment.
+// tick returns the next time.
 func (c *clerk) tick() int64 {
 	c.now++
 	return c.now
 }
 
-// end records an operation that has ended.
+// end records a finished operation.
 func (c *clerk) end(o *linear.Op) {
 	o.Return = c.tick()
 	c.ops = append(c.ops, o)
 }
 
-// note takes up the answer to what is under way.
+// note processes the answer of the running operation.
 func (c *clerk) note() {
 	if c.open == nil || c.asks == c.opened {
 		return
@@ -61,7 +61,7 @@ func (c *clerk) note() {
 	}
 }
 
-// write has the leader take a task, which gives the document a value or cancels such a task.
+// write enqueues a task at the leader that sets the document, or that cancels such a task.
 func (c *clerk) write() {
 	l := c.leader
 	if len(c.known) > 0 && c.r.IntN(5) == 0 {
@@ -90,7 +90,7 @@ func (c *clerk) write() {
 	c.ask(c.opened)
 }
 
-// stateOf returns the state of a task in a history.
+// stateOf converts the status of a task to that of a history.
 func stateOf(s task.Status) linear.State {
 	return map[task.Status]linear.State{task.Succeeded: linear.Succeeded, task.Failed: linear.Failed, task.Canceled: linear.Canceled}[s]
 }
@@ -99,7 +99,7 @@ func stateOf(s task.Status) linear.State {
 func (c *clerk) read() {
 	p := c.all[c.r.IntN(len(c.all))]
 	o := &linear.Op{Call: c.tick(), Client: 1}
-	latest := p.at == len(c.changes) // a leader that leads no longer is none: it follows
+	latest := p.at == len(c.changes) // a former leader counts as a follower
 	n := c.r.IntN(4)
 	switch {
 	case !latest || n == 0:
@@ -139,8 +139,7 @@ func (c *clerk) list(p *peer, o *linear.Op) {
 	}
 }
 
-// TestHistoriesOfAnIdealLog has members answer while they are killed and lead in turn: one server that did one thing after the other could
-// have given the same answers.
+// TestHistoriesOfAnIdealLog records answers of members that are killed and lead in turn: the history must be linearizable.
 func TestHistoriesOfAnIdealLog(t *testing.T) {
 	inMemory(t)
 	first := *idealSeed

@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// liveMember is a member whose stores are open.
+// liveMember is a member with open stores.
 type liveMember struct {
 	*member
 	*svc
@@ -36,7 +36,7 @@ func (m *liveMember) open(t *testing.T) {
 	m.attach(t, fsys)
 }
 
-// attach has the open stores make the changes of the directory.
+// attach makes the open stores follow the changes of the directory.
 func (m *liveMember) attach(t *testing.T, fsys vfs.FS) {
 	t.Helper()
 	m.Directory = Open(Options{FS: fsys, Dir: m.member.dir, noSync: true,
@@ -57,7 +57,7 @@ func featuresOf(dir string, fsys vfs.FS) string {
 	return string(b)
 }
 
-// shows returns all that stores show, as JSON. features are what the program knows of them.
+// shows returns everything that the stores show, as JSON. features is what the process has read of the features.
 func (s *svc) shows(t *testing.T, features string) string {
 	t.Helper()
 	all := []any{s.documents(t), s.keys.List(), features}
@@ -88,10 +88,9 @@ func (s *svc) shows(t *testing.T, features string) string {
 	return string(b)
 }
 
-// TestLiveStoresShowWhatAStartWould makes the changes of a random history with open stores, which show after each of them what stores show
-// that are opened then. Some changes are cut short, at any file operation, and the program is killed. In the end the stores lead, at any
-// point of the history, and run the tasks that are left.
-func TestLiveStoresShowWhatAStartWould(t *testing.T) {
+// TestLiveStoresEqualReopenedOnes applies a random history to open stores. After each change they must show the same as stores opened at
+// that moment. Some changes are interrupted at a file operation by a kill. At a random point the stores lead and run the remaining tasks.
+func TestLiveStoresEqualReopenedOnes(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -108,7 +107,7 @@ func TestLiveStoresShowWhatAStartWould(t *testing.T) {
 	for i := range h.changes[:prefix] {
 		c := &h.changes[i]
 		cut, n, at := r.IntN(4) == 0, r.IntN(6), 0
-		if kills == 0 && i >= prefix/2 { // some change is cut, though those of the task queue make no operations that the hook sees
+		if kills == 0 && i >= prefix/2 { // interrupt some change: the hook sees no operations of changes of the task queue
 			cut, n = true, 0
 		}
 		if cut {
@@ -148,7 +147,7 @@ func TestLiveStoresShowWhatAStartWould(t *testing.T) {
 		}
 	}
 	if kills == 0 {
-		t.Error("no change was cut short")
+		t.Error("no change was interrupted")
 	}
 	m.Directory.Close()
 	for _, lead := range []func() error{m.catalog.Lead, m.keys.Lead, m.queue.Lead} {
@@ -160,7 +159,7 @@ func TestLiveStoresShowWhatAStartWould(t *testing.T) {
 	h.checkEnd(t, prefix, m.svc)
 }
 
-// TestStoresThatFail has a store and a reader of a sealed file fail: the change is made by the next try.
+// TestStoresThatFail makes a store, and a reader of a sealed file, fail: the retry must apply the change.
 func TestStoresThatFail(t *testing.T) {
 	m := newMember(t)
 	fail, made := true, 0
@@ -179,11 +178,11 @@ func TestStoresThatFail(t *testing.T) {
 		}
 		fail = false
 		if err := m.Apply(c, nil); err != nil || made != 1 {
-			t.Errorf("%v: %v, made %d times", c.Kind, err, made)
+			t.Errorf("%v: %v, applied %d times", c.Kind, err, made)
 		}
 	}
 	if _, err := m.disk.Stat(path.Join(m.dir, "tasks/running")); err == nil {
-		t.Error("the file of a store is written for it")
+		t.Error("the standby wrote the file of a store itself")
 	}
 }
 

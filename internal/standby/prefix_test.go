@@ -31,7 +31,7 @@ import (
 	"svc/segment"
 )
 
-// recorder is a log that keeps all changes, with the files that they name.
+// recorder is a log that keeps all changes, and the files that they name.
 type recorder struct {
 	t    *testing.T
 	disk *vfs.MemFS
@@ -65,9 +65,9 @@ func (r *recorder) Do(c commit.Change, apply func() error) error {
 			r.t.Errorf("a change (%v) of %s names %s, of which a crash leaves %d bytes of %d: %v", c.Kind, c.Name, name, len(left), len(b), err)
 		}
 	}
-	if b, err := vfs.ReadFile(r.disk, path.Join(r.dir, c.Name)); err == nil { // else it is of package boltfile
+	if b, err := vfs.ReadFile(r.disk, path.Join(r.dir, c.Name)); err == nil { // otherwise it belongs to package boltfile
 		if left, err := vfs.ReadFile(durable, path.Join(r.dir, c.Name)); err != nil || !bytes.Equal(left, b) {
-			r.t.Errorf("a change (%v) of %s is made, and a crash leaves %d bytes of %d: %v", c.Kind, c.Name, len(left), len(b), err)
+			r.t.Errorf("a change (%v) of %s is applied, but a crash leaves %d bytes of %d: %v", c.Kind, c.Name, len(left), len(b), err)
 		}
 	}
 	r.mu.Lock()
@@ -76,7 +76,7 @@ func (r *recorder) Do(c commit.Change, apply func() error) error {
 	return nil
 }
 
-// count returns how many changes there were.
+// count returns the number of changes.
 func (r *recorder) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,12 +86,12 @@ func (r *recorder) count() int {
 func (c *recorded) open(name string) (io.ReadCloser, error) {
 	b, ok := c.files[name]
 	if !ok {
-		return nil, fmt.Errorf("%s was not asked for before", name)
+		return nil, fmt.Errorf("%s was not requested before", name)
 	}
 	return io.NopCloser(bytes.NewReader(b)), nil
 }
 
-// outcomes are the statuses that tasks ended with, by uid.
+// outcomes holds the statuses with which tasks ended, by uid.
 type outcomes struct {
 	mu sync.Mutex
 	of map[uint32]task.Status
@@ -105,7 +105,7 @@ func (o *outcomes) note(tasks []*task.Task) {
 	}
 }
 
-// svc is what a program has open of a data directory.
+// svc is the open stores of a program on a data directory.
 type svc struct {
 	dir      string
 	fs       vfs.FS
@@ -121,7 +121,7 @@ func start(t *testing.T, dir string, fsys vfs.FS, batch int) *svc {
 	return open(t, dir, fsys, batch, false)
 }
 
-// open opens the stores of a data directory, which lead or follow.
+// open opens the stores of a data directory to lead or to follow.
 func open(t *testing.T, dir string, fsys vfs.FS, batch int, follow bool) *svc {
 	t.Helper()
 	s := &svc{dir: dir, fs: fsys, outcomes: outcomes{of: map[uint32]task.Status{}}}
@@ -183,7 +183,7 @@ func (s *svc) statuses(t *testing.T) map[uint32]task.Status {
 	return all
 }
 
-// givenUp returns the tasks that failed because the program ended, or led no longer, whenever they ran.
+// givenUp returns the tasks that failed because they were running too often when the program ended or lost the lead.
 func (s *svc) givenUp(t *testing.T) []uint32 {
 	t.Helper()
 	l, err := s.queue.Tasks(task.Filter{Statuses: []task.Status{task.Failed}, Limit: 1000})
@@ -202,7 +202,7 @@ func (s *svc) givenUp(t *testing.T) []uint32 {
 	return all
 }
 
-// documents returns the documents of all indexes: id → v, by uid.
+// documents returns the documents of all indexes: uid → id → v.
 func (s *svc) documents(t *testing.T) map[string]map[string]int {
 	t.Helper()
 	all := map[string]map[string]int{}
@@ -231,43 +231,43 @@ func (s *svc) documents(t *testing.T) map[string]map[string]int {
 // world is the naive model: documents by index.
 type world map[string]map[string]int
 
-// create makes an index if there is none.
+// create creates an index if it does not exist.
 func (w world) create(uid string) {
 	if w[uid] == nil {
 		w[uid] = map[string]int{}
 	}
 }
 
-// naive is what a task does to the world.
+// naive is the effect of a task on the world.
 type naive struct {
-	creates string           // the index that it makes if there is none
-	does    func(world) bool // whether it succeeds; nil: it changes nothing, and may fail
+	creates string           // the index that it creates if it does not exist
+	does    func(world) bool // applies the task, reports success; nil: changes nothing, and may fail
 }
 
-// history is what a program was asked for, and the changes that this led to.
+// history is a list of requests to a program, and the changes that they led to.
 type history struct {
 	recorder
 	tasks    []naive
-	stored   []int           // how many changes there were when each task was acknowledged
-	canceled map[uint32]bool // that may be canceled
-	givenUp  map[uint32]bool // that failed as they were running too often when the program ended
-	deleted  map[uint32]bool // that may be deleted
+	stored   []int           // number of changes when each task was acknowledged
+	canceled map[uint32]bool // tasks that may be canceled
+	givenUp  map[uint32]bool // tasks that failed because they were running too often when the program ended
+	deleted  map[uint32]bool // tasks that may be deleted
 	outcomes map[uint32]task.Status
 	end      map[string]map[string]int
-	left     map[uint32]task.Status // the tasks that are there at the end
+	left     map[uint32]task.Status // tasks that exist at the end
 	features []string               // contents of the sealed file, in order
 }
 
-// request is something that a client asks a program for: a task, or something else.
+// request is a request of a client: a task or something else.
 type request struct {
 	task  task.New
 	does  naive
-	other func() error // nil: it is the task
-	svc   *svc         // that is asked
-	lost  bool         // it had no answer
+	other func() error // nil: a task
+	svc   *svc         // the program
+	lost  bool         // had no answer
 }
 
-// tell has the program do something.
+// tell sends a request to the program.
 func (h *history) tell(s *svc, w *request) {
 	h.t.Helper()
 	if w.other != nil {
@@ -286,7 +286,7 @@ func (h *history) tell(s *svc, w *request) {
 	h.tasks, h.stored = append(h.tasks, w.does), append(h.stored, h.count())
 }
 
-// step asks for something at random, or waits until all tasks have ended.
+// step sends a random request, or waits until all tasks have ended.
 func (h *history) step(s *svc, r *rand.Rand) {
 	if r.IntN(13) == 0 {
 		s.idle(h.t)
@@ -295,13 +295,13 @@ func (h *history) step(s *svc, r *rand.Rand) {
 	h.tell(s, h.request(s, r))
 }
 
-// request returns something at random.
+// request returns a random request.
 func (h *history) request(s *svc, r *rand.Rand) *request {
 	uid := []string{"a", "b", "c"}[r.IntN(3)]
 	on := func(c task.Content, does naive) *request {
 		return &request{svc: s, task: task.New{IndexUID: uid, Content: c}, does: does}
 	}
-	must := func(does func(docs map[string]int)) naive { // on an index that is there
+	must := func(does func(docs map[string]int)) naive { // on an existing index
 		return naive{does: func(w world) bool {
 			if w[uid] != nil {
 				does(w[uid])
@@ -393,7 +393,7 @@ func (h *history) addition(s *svc, uid string, r *rand.Rand) *request {
 	}}}
 }
 
-// newDir returns a directory of the operating system that an empty file system in memory has, too.
+// newDir returns a directory that exists both in the operating system and in an empty file system in memory.
 func newDir(t *testing.T) (string, *vfs.MemFS) {
 	t.Helper()
 	dir := path.Join(filepath.ToSlash(t.TempDir()), "data")
@@ -410,7 +410,7 @@ func newDir(t *testing.T) (string, *vfs.MemFS) {
 	return dir, mem
 }
 
-// newHistory runs a program on an empty directory, and asks it for things.
+// newHistory runs a program on an empty directory, and sends it random requests.
 func newHistory(t *testing.T, r *rand.Rand, steps int) *history {
 	t.Helper()
 	dir, mem := newDir(t)
@@ -428,13 +428,13 @@ func newHistory(t *testing.T, r *rand.Rand, steps int) *history {
 	return h
 }
 
-// check runs a program on a directory that has the first changes of the history, to the end of its tasks, and compares.
+// check starts a program on a directory that has a prefix of the changes, waits for its tasks, and compares.
 func (h *history) check(t *testing.T, prefix int, dir string, fsys vfs.FS) {
 	t.Helper()
 	h.checkEnd(t, prefix, start(t, dir, fsys, -1))
 }
 
-// checkEnd does so with a program that is running, and closes it.
+// checkEnd is check for a running program, which it closes.
 func (h *history) checkEnd(t *testing.T, prefix int, s *svc) {
 	t.Helper()
 	end := sync.OnceFunc(func() { s.close(t) })
@@ -450,16 +450,16 @@ func (h *history) checkEnd(t *testing.T, prefix int, s *svc) {
 		}
 	}
 	got, keys := s.documents(t), len(s.keys.List())
-	end() // then all outcomes are reported
+	end() // reports all outcomes
 	statuses := make([]task.Status, last+1)
-	var creates []int // canceled tasks that may have made their index before
+	var creates []int // canceled tasks that may have created their index
 	for n := range statuses {
 		uid := uint32(n)
 		status, ok := there[uid]
 		if !ok {
-			if status, ok = s.outcomes.of[uid]; !ok { // deleted before
+			if status, ok = s.outcomes.of[uid]; !ok { // deleted
 				if status, ok = h.outcomes[uid]; !ok || !h.deleted[uid] {
-					t.Errorf("%d changes: task %d is not there", prefix, uid)
+					t.Errorf("%d changes: task %d is missing", prefix, uid)
 				}
 			}
 		}
@@ -481,7 +481,7 @@ func (h *history) checkEnd(t *testing.T, prefix int, s *svc) {
 		t.Errorf("%d changes: %s", prefix, wrong)
 	}
 	if prefix == len(h.changes) && (!same(got, h.end) || !maps.Equal(there, h.left)) {
-		t.Errorf("all changes: documents %v and tasks %v, the program that made them has %v and %v", got, there, h.end, h.left)
+		t.Errorf("all changes: documents %v and tasks %v, want %v and %v", got, there, h.end, h.left)
 	}
 	changed, content := 0, ""
 	for _, c := range h.changes[:prefix] {
@@ -503,8 +503,8 @@ func (h *history) checkEnd(t *testing.T, prefix int, s *svc) {
 	}
 }
 
-// differs runs the first tasks on the naive model and reports what is other than it says, "" for nothing. made are the canceled tasks that
-// made their index before.
+// differs runs the first tasks on the naive model and describes a difference, or returns "". made are the canceled tasks that created
+// their index first.
 func (h *history) differs(statuses []task.Status, made map[int]bool, documents map[string]map[string]int) string {
 	w := world{}
 	for n, status := range statuses {
@@ -552,7 +552,7 @@ func (m *member) reopen(fsys vfs.FS) {
 	m.Directory = Open(Options{FS: fsys, Dir: m.dir, noSync: true})
 }
 
-// copied returns a copy of the directory, as a power failure now leaves it.
+// copied returns a copy of the directory as a power failure would leave it now.
 func (m *member) copied(t *testing.T) (string, *vfs.MemFS) {
 	t.Helper()
 	dir := path.Join(filepath.ToSlash(t.TempDir()), "data")
@@ -574,8 +574,8 @@ func (m *member) copied(t *testing.T) (string, *vfs.MemFS) {
 
 var histories = flag.Int("histories", 1, "how many histories TestEveryPrefixIsAGoodState makes")
 
-// TestEveryPrefixIsAGoodState makes each prefix of the changes of random histories in an empty directory, starts a program there, lets it
-// run to the end, and compares with the naive model.
+// TestEveryPrefixIsAGoodState applies each prefix of the changes of random histories to an empty directory, starts a program there, waits
+// for its tasks, and compares with the naive model.
 func TestEveryPrefixIsAGoodState(t *testing.T) {
 	for range *histories {
 		seed := uint64(time.Now().UnixNano())
@@ -600,14 +600,14 @@ func TestEveryPrefixIsAGoodState(t *testing.T) {
 		}
 		got, want := indexFiles(t, m.disk, m.dir), indexFiles(t, h.disk, h.dir)
 		if !maps.Equal(got, want) {
-			t.Errorf("the files %q, the program that made the changes has %q, or their content differs",
+			t.Errorf("the files are %q, want %q, or their content differs",
 				slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 		}
 		m.Close()
 	}
 }
 
-// indexFiles returns the files of indexes, by their names below the data directory.
+// indexFiles returns the files of indexes by their names below the data directory.
 func indexFiles(t *testing.T, fsys vfs.FS, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -617,9 +617,9 @@ func indexFiles(t *testing.T, fsys vfs.FS, dir string) map[string]string {
 	return files
 }
 
-// TestACrashWhileAChangeIsMade stops the making of each change of a history at each file operation, loses some of what was not synced, and
-// makes the change again: then all is there, and nothing else.
-func TestACrashWhileAChangeIsMade(t *testing.T) {
+// TestACrashWhileAChangeIsApplied interrupts each change of a history at each file operation, loses some unsynced data, and applies the
+// change again: the directory must then be exactly right.
+func TestACrashWhileAChangeIsApplied(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -638,7 +638,7 @@ func TestACrashWhileAChangeIsMade(t *testing.T) {
 		if left, live := tree(t, want.CrashClone(nil), m.dir), tree(t, want, m.dir); !maps.Equal(left, live) {
 			for name := range live {
 				if _, ok := left[name]; !ok || left[name] != live[name] {
-					t.Fatalf("change %d (%v %s) is made, and a power failure takes %s", i, c.Kind, c.Name, name)
+					t.Fatalf("change %d (%v %s) is applied, but a power failure loses %s", i, c.Kind, c.Name, name)
 				}
 			}
 		}
@@ -678,7 +678,7 @@ func TestACrashWhileAChangeIsMade(t *testing.T) {
 
 var errStopped = errors.New("stopped by the test")
 
-// tree returns the files below a directory but for temporary ones.
+// tree returns the files below a directory, except temporary ones.
 func tree(t *testing.T, fsys vfs.FS, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestChangesThatAreRefused applies changes that are none of this svc, or reach outside of the directory.
+// TestChangesThatAreRefused applies changes of unknown kinds, or of files outside the directory.
 func TestChangesThatAreRefused(t *testing.T) {
 	m := newMember(t)
 	none := func(string) (io.ReadCloser, error) { return nil, fs.ErrNotExist }
@@ -45,8 +45,8 @@ func TestChangesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestFilesAreCopiedAtOnce: each waits for its own sync only. After an error, the rest is copied no more.
-func TestFilesAreCopiedAtOnce(t *testing.T) {
+// TestFilesAreCopiedConcurrently checks that files are copied concurrently, and that no more are copied after an error.
+func TestFilesAreCopiedConcurrently(t *testing.T) {
 	m := newMember(t)
 	if err := vfs.MakeDir(m.disk, path.Join(m.dir, "a")); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestFilesAreCopiedAtOnce(t *testing.T) {
 	asked.Add(maxCopies)
 	first := atomic.Int64{}
 	err := m.copyAll(names, func(name string) (io.ReadCloser, error) {
-		if first.Add(1) <= maxCopies { // these are under way together
+		if first.Add(1) <= maxCopies { // these copies run together
 			asked.Done()
 			asked.Wait()
 		}
@@ -86,8 +86,8 @@ func TestFilesAreCopiedAtOnce(t *testing.T) {
 	}
 }
 
-// TestPayloadsAfterAFailedSync: a change whose payload could not get a durable name is made by the next try, durably, also if another
-// process makes that one, and if the payload is another name of a file of the source.
+// TestPayloadsAfterAFailedSync fails the sync of the name of a payload. The retry must apply the change durably, even if another process
+// does it, or if the payload is a hard link of the source.
 func TestPayloadsAfterAFailedSync(t *testing.T) {
 	const name = "tasks/payloads/x"
 	for _, links := range []bool{false, true} {
@@ -119,7 +119,7 @@ func TestPayloadsAfterAFailedSync(t *testing.T) {
 	}
 }
 
-// TestCopiesAgain: a file that is copied once more gets its name anew, also where both are names of one file.
+// TestCopiesAgain checks that copying a file again makes its name durable again, also if both names are hard links of one file.
 func TestCopiesAgain(t *testing.T) {
 	for _, links := range []bool{false, true} {
 		m := newMember(t)
@@ -140,7 +140,7 @@ func TestCopiesAgain(t *testing.T) {
 	}
 }
 
-// sourceOf returns a source of one file, which is to be linked or copied.
+// sourceOf returns a source with one file, to link or to copy.
 func sourceOf(t *testing.T, m *member, content string, links bool) Source {
 	t.Helper()
 	name := path.Join(path.Dir(m.dir), "source")
@@ -155,7 +155,7 @@ func sourceOf(t *testing.T, m *member, content string, links bool) Source {
 	}
 }
 
-// linkedFile is a Linked.
+// linkedFile implements Linked.
 type linkedFile struct {
 	io.ReadCloser
 	disk *vfs.MemFS
