@@ -24,7 +24,7 @@ func options() Options {
 
 func at(i uint32) []byte { return binary.BigEndian.AppendUint32(nil, i) }
 
-// made returns a file after some random changes, with branches, long values and free pages, and what is in it.
+// made returns a file after random changes, with branches, long values and free pages, and its content.
 func made(t *testing.T, r *rand.Rand) (name string, want map[uint32]string) {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), "x.db")
@@ -44,7 +44,7 @@ func made(t *testing.T, r *rand.Rand) (name string, want map[uint32]string) {
 	return name, want
 }
 
-// changeSome makes random changes, and in want, too.
+// changeSome makes random changes in the file and in want.
 func changeSome(db *DB, r *rand.Rand, want map[uint32]string) error {
 	return db.Update(func(tx *Tx) error {
 		b := tx.Bucket(things)
@@ -70,7 +70,7 @@ func changeSome(db *DB, r *rand.Rand, want map[uint32]string) error {
 	})
 }
 
-// holds returns what is wrong with the content of a file that opens; damaged values are no surprise.
+// holds returns an error if the content of an open file is wrong. It ignores damaged values.
 func holds(db *DB, want map[uint32]string) error {
 	return db.View(func(tx *Tx) error {
 		found := 0
@@ -106,7 +106,7 @@ func TestSoundFilesOpenAgain(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := Open(name, options()); !errors.Is(err, ErrUsed) || !strings.Contains(err.Error(), name) {
-			t.Errorf("a second time: %v", err)
+			t.Errorf("second try: %v", err)
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -114,8 +114,8 @@ func TestSoundFilesOpenAgain(t *testing.T) {
 	}
 }
 
-// Any bit may flip and any piece may be missing: what opens has what it had, lacks what a damaged checksum tells, or
-// is as it was before the last change.
+// TestDamageIsFound flips any bit or removes any piece. A file that still opens must have its content, except values that a checksum
+// reports as damaged, or be as it was before the last change.
 func TestDamageIsFound(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -146,7 +146,7 @@ func TestDamageIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(b) == 0 {
-			continue // a new file
+			continue // opened as a new file
 		}
 		var log bytes.Buffer
 		o := options()
@@ -170,7 +170,7 @@ func TestDamageIsFound(t *testing.T) {
 		default:
 			t.Errorf("%s: %v", what, err)
 		}
-		// It can be written, too.
+		// It must be writable.
 		if err := db.Update(func(tx *Tx) error { return Put(tx.Bucket(things), at(7), nil) }); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -181,12 +181,12 @@ func TestDamageIsFound(t *testing.T) {
 	t.Log(outcomes)
 	for _, outcome := range []string{"refused", "sound", "checksum", "one root"} {
 		if outcomes[outcome] == 0 {
-			t.Errorf("nothing ended as %q", outcome)
+			t.Errorf("no case ended as %q", outcome)
 		}
 	}
 }
 
-func TestAnotherFormatIsToldFromDamage(t *testing.T) {
+func TestAnotherFormatIsNoDamage(t *testing.T) {
 	name, _ := made(t, rand.New(rand.NewPCG(1, 2)))
 	o := options()
 	o.Format = 2
@@ -201,8 +201,8 @@ func TestAnotherFormatIsToldFromDamage(t *testing.T) {
 	}
 }
 
-// What a crash left of a file that was being made is no file yet.
-func TestAnInterruptedCreationBeginsAnew(t *testing.T) {
+// TestAnInterruptedCreationStartsOver checks that what a crash leaves of a file that was being created is not used.
+func TestAnInterruptedCreationStartsOver(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.db")
 	if err := os.WriteFile(name+NewSuffix, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestAnInterruptedCreationBeginsAnew(t *testing.T) {
 	}
 }
 
-// A file has its name since it was whole, so an empty one has lost everything.
+// TestAnEmptyFileIsDamaged checks that an empty file counts as damaged: a file gets its name only when it is complete.
 func TestAnEmptyFileIsDamaged(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.db")
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
@@ -231,7 +231,7 @@ func TestAnEmptyFileIsDamaged(t *testing.T) {
 		t.Error(err)
 	}
 	if info, err := os.Stat(name); err != nil || info.Size() != 0 {
-		t.Error("it was written to", err)
+		t.Error("the damaged file was changed", err)
 	}
 }
 
@@ -258,8 +258,9 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// A change that failed behind its commit point is taken back, from any state, as often as it takes; what follows builds on what was before.
-func TestRevertTakesTheLastChangeBack(t *testing.T) {
+// TestRevertUndoesTheLastChange checks that a change that failed after its commit point can be undone from any state and repeatedly, and
+// that later changes build on the state before it.
+func TestRevertUndoesTheLastChange(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	for range 10 {
 		name, want := made(t, r)
@@ -286,9 +287,9 @@ func TestRevertTakesTheLastChangeBack(t *testing.T) {
 		}
 		id := change(db, 1+r.IntN(300), strings.Repeat("refused", r.IntN(2000)))
 		if !Unsure(db, id) || Unsure(db, id+1) {
-			t.Error("the change is not seen")
+			t.Error("the change is not visible")
 		}
-		// A first try that comes as far as the name.
+		// A first try that gets as far as the rename.
 		first, err := Revert(db, name, o)
 		if err == nil {
 			err = first.Close()

@@ -23,7 +23,7 @@ func openChanged(t testing.TB, buckets ...string) *DB {
 	return db
 }
 
-// contentOf returns all that a file has, its buckets included.
+// contentOf returns the whole content of a file, including its buckets.
 func contentOf(t testing.TB, db *DB) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -42,7 +42,7 @@ func contentOf(t testing.TB, db *DB) string {
 	return b.String()
 }
 
-// recordedUpdate is Update with Record, and returns what was changed.
+// recordedUpdate runs Update with Record, and returns the recorded changes.
 func recordedUpdate(t testing.TB, db *DB, f func(*Tx) error) (changes []byte) {
 	t.Helper()
 	err := db.Update(func(tx *Tx) error {
@@ -59,7 +59,7 @@ func recordedUpdate(t testing.TB, db *DB, f func(*Tx) error) (changes []byte) {
 	return changes
 }
 
-// TestChangesMakeTheSameFile runs random transactions, and makes their changes in an empty file, each once or twice.
+// TestChangesMakeTheSameFile runs random transactions and applies their recorded changes to an empty file, each once or twice.
 func TestChangesMakeTheSameFile(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -111,7 +111,7 @@ func TestChangesMakeTheSameFile(t *testing.T) {
 	}
 }
 
-// goldenChanges has each kind of edit.
+// goldenChanges has one edit of each kind.
 const goldenChanges = "\x03" + "\x02" + "\x03one" + "\x03two" +
 	"\x01\x00" + "\x01k" + "\x05vdc\xa2\xb4" +
 	"\x02\x01" + "\x01d" +
@@ -141,7 +141,7 @@ func TestFormatOfChanges(t *testing.T) {
 			return err
 		}
 		if b, err := tx.Changes(); err == nil {
-			t.Errorf("a bucket that is deleted for good is recorded: %q", b)
+			t.Errorf("the deletion of a bucket is recorded: %q", b)
 		}
 		return nil
 	})
@@ -166,7 +166,7 @@ func TestDamagedChanges(t *testing.T) {
 	}
 }
 
-// FuzzChanges applies whatever can be decoded.
+// FuzzChanges applies any bytes that can be decoded as changes.
 func FuzzChanges(f *testing.F) {
 	f.Add([]byte(goldenChanges))
 	db := openChanged(f, "one")
@@ -177,7 +177,7 @@ func FuzzChanges(f *testing.F) {
 		}
 		before := contentOf(t, db)
 		if err := db.Apply(c); err != nil && contentOf(t, db) != before {
-			t.Fatalf("changes that fail leave something: %v", err)
+			t.Fatalf("failed changes have an effect: %v", err)
 		}
 	})
 }

@@ -13,7 +13,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// A copy that is made while others change the file has what the file has, and no free pages but what the last changes left.
+// TestCopyBesideWriters copies a file while it changes: the copy must have the same content, and no free pages except those of
+// the last changes.
 func TestCopyBesideWriters(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -29,11 +30,11 @@ func TestCopyBesideWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := BeginCopy(db, name+".other", options()); err == nil {
-			t.Error("a file is copied twice at a time")
+			t.Error("two copies run at the same time")
 		}
 		failed := errors.New("failed")
 		change := func() error {
-			// What is undone is no change.
+			// A transaction that is rolled back is no change.
 			if err := db.Update(func(tx *Tx) error { return errors.Join(tx.Bucket(things).Delete(at(uint32(r.IntN(900)))), failed) }); !errors.Is(err, failed) {
 				return err
 			}
@@ -53,7 +54,7 @@ func TestCopyBesideWriters(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// A bucket that was not there.
+		// A new bucket.
 		if err := db.Update(func(tx *Tx) error {
 			b, err := tx.CreateBucketIfNotExists([]byte("new"))
 			if err == nil {
@@ -73,7 +74,7 @@ func TestCopyBesideWriters(t *testing.T) {
 		if err := copied.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := changeSome(db, r, map[uint32]string{}); err != nil { // which nobody notes any more
+		if err := changeSome(db, r, map[uint32]string{}); err != nil { // which is no longer recorded
 			t.Fatal(err)
 		}
 		if err := errors.Join(db.Close(), holds(fresh, want)); err != nil {
@@ -99,8 +100,8 @@ func TestCopyBesideWriters(t *testing.T) {
 	}
 }
 
-// A copy has what the file has, whoever changes it meanwhile and whenever.
-func TestCopyBesideAWriterThatDoesNotWait(t *testing.T) {
+// TestCopyBesideABusyWriter checks that a copy has the same content as the file, whoever changes the file at any time.
+func TestCopyBesideABusyWriter(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -155,8 +156,8 @@ func TestCopyBesideAWriterThatDoesNotWait(t *testing.T) {
 	}
 }
 
-// A copy that fails, or is given up, leaves nothing, and the file can be copied again.
-func TestCopyThatFails(t *testing.T) {
+// TestCopyFails checks that a failed or canceled copy leaves nothing, and that the file can be copied again.
+func TestCopyFails(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	name, _ := made(t, r)
 	db, err := Open(name, options())
@@ -181,7 +182,7 @@ func TestCopyThatFails(t *testing.T) {
 			}
 			return stop
 		},
-		"given up":  func(c *Copy) error { return errors.Join(c.Run(none), stop) },
+		"canceled":  func(c *Copy) error { return errors.Join(c.Run(none), stop) },
 		"never run": func(*Copy) error { return stop },
 	}
 	for what, end := range ends {
@@ -196,15 +197,15 @@ func TestCopyThatFails(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := os.Stat(name + ".copy"); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: the copy is still there: %v", what, err)
+			t.Errorf("%s: the copy is left: %v", what, err)
 		}
 		if db.Readers() != 0 {
-			t.Errorf("%s: somebody reads still", what)
+			t.Errorf("%s: a reader is left open", what)
 		}
 	}
 }
 
-// What is damaged does not become sound by being copied.
+// TestCopyOfADamagedFile checks that copying does not hide damage.
 func TestCopyOfADamagedFile(t *testing.T) {
 	name, want := made(t, rand.New(rand.NewPCG(2, 2)))
 	db, err := Open(name, options())
@@ -213,7 +214,7 @@ func TestCopyOfADamagedFile(t *testing.T) {
 	}
 	defer db.Close()
 	if len(want) == 0 {
-		t.Fatal("nothing is in the file")
+		t.Fatal("the file is empty")
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -253,7 +254,7 @@ func TestCopyOfADamagedFile(t *testing.T) {
 	}
 }
 
-// A cursor finds the first key from one on, in whatever leaf that is.
+// TestSeek checks that a cursor finds the first key from a given one on, in any leaf.
 func TestSeek(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	name, want := made(t, r)
@@ -275,13 +276,13 @@ func TestSeek(t *testing.T) {
 			for range 3 {
 				if next == 810 {
 					if k != nil {
-						return fmt.Errorf("from %d on there is key %x", from, k)
+						return fmt.Errorf("seek %d: got key %x", from, k)
 					}
 					break
 				}
 				value, err := Value(k, v)
 				if err != nil || string(k) != string(at(next)) || string(value) != want[next] {
-					return fmt.Errorf("from %d on there is %x, %q, want %d, %q: %v", from, k, value, next, want[next], err)
+					return fmt.Errorf("seek %d: got %x, %q, want %d, %q: %v", from, k, value, next, want[next], err)
 				}
 				for next++; next < 810; next++ {
 					if _, ok := want[next]; ok {

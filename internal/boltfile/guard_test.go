@@ -12,8 +12,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// A page that becomes another while the file is open costs an error, and never the process: whatever of a file is flipped, it can be read,
-// changed and closed in a Guard.
+// TestPagesThatChangeUnderAnOpenFile checks that a damaged page of an open file leads to an error, never to a crash: within a Guard, the
+// file can be read, changed and closed.
 func TestPagesThatChangeUnderAnOpenFile(t *testing.T) {
 	name, want := made(t, rand.New(rand.NewPCG(1, 2)))
 	sound, err := os.ReadFile(name)
@@ -32,7 +32,7 @@ func TestPagesThatChangeUnderAnOpenFile(t *testing.T) {
 		last := LastTx(db)
 		page := rand.IntN(len(sound) / os.Getpagesize())
 		b := append([]byte(nil), sound[page*os.Getpagesize():][:os.Getpagesize()]...)
-		for range 4 { // mostly where a page has its structure
+		for range 4 { // mostly in the structure of a page
 			b[rand.IntN(64)] ^= 1 << rand.IntN(8)
 		}
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -71,12 +71,12 @@ func TestPagesThatChangeUnderAnOpenFile(t *testing.T) {
 		}
 	}
 	if damaged == 0 {
-		t.Error("no page was found to be damaged")
+		t.Error("no damage was detected")
 	}
 }
 
-// A change never goes on from the older root, where the newest one was damaged after the file was opened.
-func TestALostRootIsNotGoneOnFrom(t *testing.T) {
+// TestALostRootStopsChanges checks that no change starts from the older root if the newest one was damaged after the file was opened.
+func TestALostRootStopsChanges(t *testing.T) {
 	name, _ := made(t, rand.New(rand.NewPCG(3, 4)))
 	db, err := Open(name, options())
 	if err != nil {
@@ -100,10 +100,10 @@ func TestALostRootIsNotGoneOnFrom(t *testing.T) {
 	}
 }
 
-// A page that cannot be read, here since the file ends ahead of it, is an error as well.
+// TestPagesThatCannotBeRead checks that an unreadable page, here after the end of a truncated file, gives an error.
 func TestPagesThatCannotBeRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no mapped file can be cut")
+		t.Skip("this system cannot truncate a mapped file")
 	}
 	name, want := made(t, rand.New(rand.NewPCG(5, 6)))
 	db, err := Open(name, options())
@@ -119,8 +119,8 @@ func TestPagesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Other panics are nobody's damage.
-func TestGuardHandsOnOtherPanics(t *testing.T) {
+// TestGuardPropagatesOtherPanics checks that Guard does not turn other panics into damage.
+func TestGuardPropagatesOtherPanics(t *testing.T) {
 	oops := errors.New("oops")
 	for _, f := range []func(){func() { panic(oops) }, func() { var b *bbolt.Bucket; _ = *b }} {
 		func() {

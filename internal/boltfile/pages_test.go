@@ -18,7 +18,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// model is a file and what is to be in it.
+// model is a file and its expected content.
 type model struct {
 	db   *DB
 	name string
@@ -27,7 +27,7 @@ type model struct {
 	last int
 }
 
-// change stores and removes a few keys, in one transaction. What it should leave is wanted when it did not fail.
+// change stores and removes a few keys in one transaction. It updates the expected content if the transaction succeeds.
 func (m *model) change(r *rand.Rand, n int) error {
 	want := maps.Clone(m.want)
 	id := m.last
@@ -73,7 +73,7 @@ func (m *model) change(r *rand.Rand, n int) error {
 	return err
 }
 
-// read compares all keys, by themselves and in order.
+// read compares all keys, one by one and in order.
 func (m *model) read() error {
 	return m.db.View(func(tx *Tx) error {
 		b := tx.Bucket(things)
@@ -96,7 +96,7 @@ func (m *model) read() error {
 	})
 }
 
-// newModel makes a file with branches, long values and free pages.
+// newModel creates a file with branches, long values and free pages.
 func newModel(t *testing.T, r *rand.Rand, dir string) *model {
 	t.Helper()
 	m := &model{name: filepath.Join(dir, "x.db"), want: map[uint32]string{}}
@@ -113,8 +113,8 @@ func newModel(t *testing.T, r *rand.Rand, dir string) *model {
 	return m
 }
 
-// Whatever bit of a file flips while it is open: what is read is right or an error, the file can be changed and closed, and what opens
-// again is what was stored. Nothing follows a page that leads to itself, or frees those behind the end.
+// TestAnyBitMayFlipInAnOpenFile flips bits of an open file. Reads must return the right value or an error, the file must stay usable and
+// closable, and a reopened file must have what was stored. A page that points to itself, or that frees pages past the end, must not hang.
 func TestAnyBitMayFlipInAnOpenFile(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -128,7 +128,7 @@ func TestAnyBitMayFlipInAnOpenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	size := os.Getpagesize()
-	var places []int // bits: all of the pages' headers, and some others
+	var places []int // bit positions: all of the page headers, and some others
 	for page := range len(sound) / size {
 		for bit := range 8 * pageHeader {
 			places = append(places, 8*page*size+bit)
@@ -161,7 +161,7 @@ func TestAnyBitMayFlipInAnOpenFile(t *testing.T) {
 					mu.Unlock()
 				case <-time.After(time.Minute):
 					b := make([]byte, 1<<20)
-					t.Fatalf("seed %d, bit %d of byte %d of page %d: it does not end\n%s", seed, place%8, place/8%size, place/8/size, b[:runtime.Stack(b, true)])
+					t.Fatalf("seed %d, bit %d of byte %d of page %d: hangs\n%s", seed, place%8, place/8%size, place/8/size, b[:runtime.Stack(b, true)])
 				}
 			}
 		})
@@ -174,7 +174,7 @@ func TestAnyBitMayFlipInAnOpenFile(t *testing.T) {
 	})
 }
 
-// flipsTried is how many bits a run of the test flips.
+// flipsTried is the number of bits that one run of the test flips.
 const flipsTried = 400
 
 // flip flips a bit of an open copy of a file.
@@ -221,14 +221,15 @@ func (m *model) flip(name string, sound []byte, place int) (outcome string, err 
 		return "", err
 	}
 	err = step(mine.read())
-	if err != nil && lacking { // the last change is missing, and the log says so
+	if err != nil && lacking { // the last change is missing, which the log reports
 		mine.want = mine.was
 		err = step(mine.read())
 	}
 	return outcome, errors.Join(err, mine.db.Close())
 }
 
-// Readers see what was there when they began, however much is written meanwhile; none of it is taken for damage.
+// TestReadersBesideChanges checks that readers see the state at their start, however much is written in the meantime, and that none of
+// this counts as damage.
 func TestReadersBesideChanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	m := newModel(t, r, t.TempDir())
@@ -254,7 +255,7 @@ func TestReadersBesideChanges(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if want := wants[tx.ID()]; err == nil && want != nil && !maps.Equal(got, want) {
-						err = errors.New("something else is read than was written")
+						err = errors.New("a read returns something that was not written")
 					}
 					return err
 				})
@@ -284,9 +285,9 @@ func TestReadersBesideChanges(t *testing.T) {
 	}
 }
 
-// Where bbolt panics with its locks held, which it then keeps, nobody waits for them: neither who reads and writes nor who closes the file,
-// and it can be opened again.
-func TestLocksThatAreKeptForEver(t *testing.T) {
+// TestLocksThatAreNeverReleased checks a panic of bbolt that leaves its locks held: no reader, writer or Close may wait for them, and the
+// file can be opened again.
+func TestLocksThatAreNeverReleased(t *testing.T) {
 	for _, writable := range []bool{false, true} {
 		m := newModel(t, rand.New(rand.NewPCG(7, 8)), t.TempDir())
 		beside, err := m.db.Read()
@@ -304,7 +305,7 @@ func TestLocksThatAreKeptForEver(t *testing.T) {
 		if _, err := f.WriteAt(make([]byte, len(roots)), 0); err != nil {
 			t.Fatal(err)
 		}
-		clear(m.db.root.bytes[:]) // as if they became so behind the look at them
+		clear(m.db.root.bytes[:]) // as if they were damaged after the check
 		begin := func() error {
 			return Guard(m.name, func() error {
 				if writable {
@@ -345,7 +346,7 @@ func TestLocksThatAreKeptForEver(t *testing.T) {
 	}
 }
 
-// A value that is longer than its page is compared to its end, in pieces.
+// TestEachPieceOfALongValueIsCompared checks that a value longer than its page is compared completely, in pieces.
 func TestEachPieceOfALongValueIsCompared(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.db")
 	db, err := Open(name, options())
