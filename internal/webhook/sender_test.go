@@ -24,7 +24,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// target is a server that webhooks point at.
+// target is a server that receives webhooks.
 type target struct {
 	*httptest.Server
 	got chan delivered
@@ -55,7 +55,7 @@ func newTarget(t *testing.T) *target {
 			return
 		}
 		if r.URL.Path == "/gone" {
-			http.Redirect(w, r, "/here", http.StatusFound) // a client that follows comes with GET and no body
+			http.Redirect(w, r, "/here", http.StatusFound) // a client that follows it sends GET without a body
 			return
 		}
 		tg.got <- delivered{r.URL.Path, r.Host, r.Header, r.TransferEncoding, string(b)}
@@ -76,12 +76,12 @@ func (tg *target) next(t *testing.T) delivered {
 	case d := <-tg.got:
 		return d
 	case <-time.After(time.Minute):
-		t.Fatal("nothing comes")
+		t.Fatal("no delivery arrives")
 		return delivered{}
 	}
 }
 
-// lockedBuffer is a log that several goroutines write to.
+// lockedBuffer is a log buffer for several goroutines.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -99,7 +99,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// queue is a queue whose batches have ended.
+// queue is a queue with finished batches.
 type queue struct {
 	mu      sync.Mutex
 	batches map[uint32][]*task.Task
@@ -132,7 +132,7 @@ func (q *queue) Tasks(f task.Filter) (*task.Page[*task.Task], error) {
 	}}, nil
 }
 
-// end ends a batch with some tasks.
+// end finishes a batch with some tasks.
 func (q *queue) end(uid uint32, tasks ...uint32) []*task.Task {
 	var list []*task.Task
 	for _, n := range tasks {
@@ -147,14 +147,14 @@ func (q *queue) end(uid uint32, tasks ...uint32) []*task.Task {
 	return list
 }
 
-// harness is a sender with what it works on.
+// harness is a sender with its queue and stores.
 type harness struct {
 	*Sender
 	queue *queue
 	log   *lockedBuffer
 }
 
-// end ends a batch of one task.
+// end finishes a batch of one task.
 func (h *harness) end(uid uint32) {
 	h.queue.end(uid, uid)
 	h.Deliver(uid)
@@ -214,13 +214,13 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-func TestWhatGoesWrongIsLogged(t *testing.T) {
+func TestFailuresAreLogged(t *testing.T) {
 	tg := newTarget(t)
 	for _, tt := range []struct {
 		policy outbound.Policy
 		url    string
 		reason string // in the log; "" when the delivery arrives
-		again  bool   // it is tried again
+		again  bool   // whether it is retried
 	}{
 		{outbound.Any(), tg.URL + "/moved", "", false},
 		{outbound.Any(), tg.URL + "/gone", "302", false},
@@ -243,7 +243,7 @@ func TestWhatGoesWrongIsLogged(t *testing.T) {
 		}
 		for _, l := range h.lines {
 			if l.told.Contains(1) == tt.again {
-				t.Errorf("%s: tried again: %v, want %v", tt.url, !tt.again, tt.again)
+				t.Errorf("%s: retried: %v, want %v", tt.url, !tt.again, tt.again)
 			}
 		}
 	}
@@ -254,8 +254,8 @@ func TestWhatGoesWrongIsLogged(t *testing.T) {
 	}
 }
 
-// TestDeadReceiver has one receiver that never answers. The other hears of every
-// batch all the same, nothing waits for them, and Close cuts the dead one off.
+// TestDeadReceiver has one receiver that never answers. The other must still get every batch, nothing may wait for the dead one, and Close
+// must cut it off.
 func TestDeadReceiver(t *testing.T) {
 	over := make(chan struct{})
 	dead := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -291,11 +291,11 @@ func TestDeadReceiver(t *testing.T) {
 		told[w.URL] = l.told.GetCardinality()
 	}
 	if told[dead.URL] != 0 || told[alive.URL] < batches-parallel {
-		t.Errorf("told: %v", told)
+		t.Errorf("logged: %v", told)
 	}
 }
 
-// receiver stands in for the network: it notes the batches of deliveries, and answers with status.
+// receiver stands for the network: it records the batches of deliveries, and answers with status.
 type receiver struct {
 	mu     sync.Mutex
 	got    []uint32
@@ -329,7 +329,7 @@ func (r *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Body: http.NoBody, Request: req}, nil
 }
 
-// batches returns those that were delivered, in order.
+// batches returns the delivered batches in order.
 func (r *receiver) batches() []uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -343,8 +343,9 @@ func upTo(first, end uint32) (all []uint32) {
 	return all
 }
 
-// TestFailedDeliveriesAreTriedAgain has a receiver that fails twice at each batch, of which there are more than failures are kept of.
-func TestFailedDeliveriesAreTriedAgain(t *testing.T) {
+// TestFailedDeliveriesAreRetried has a receiver that fails twice per batch, with more batches than the number of failures that
+// are remembered.
+func TestFailedDeliveriesAreRetried(t *testing.T) {
 	h := start(t, outbound.Any(), Change{URL: text("http://receiver.test/")})
 	r := &receiver{status: func(_ uint32, try int) int {
 		if try < 2 {
@@ -374,8 +375,8 @@ func TestFailedDeliveriesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestARestartGoesOn stops a sender before all is delivered.
-func TestARestartGoesOn(t *testing.T) {
+// TestARestartContinues stops a sender before everything is delivered.
+func TestARestartContinues(t *testing.T) {
 	mem, q := vfs.NewMem(), &queue{running: roaring.BitmapOf(3)}
 	for uid := range uint32(6) {
 		if uid != 3 {
@@ -419,8 +420,8 @@ func TestARestartGoesOn(t *testing.T) {
 	}
 }
 
-// TestADeletedWebhookHearsNothing deletes a webhook while deliveries to it fail.
-func TestADeletedWebhookHearsNothing(t *testing.T) {
+// TestADeletedWebhookGetsNothing deletes a webhook while deliveries to it fail.
+func TestADeletedWebhookGetsNothing(t *testing.T) {
 	mem, q := vfs.NewMem(), &queue{}
 	h := newSender(t, mem, outbound.Any(), q)
 	h.begin(t)
@@ -443,7 +444,7 @@ func TestADeletedWebhookHearsNothing(t *testing.T) {
 	}
 }
 
-// TestDeletedWebhooksLeaveNothing creates and deletes webhooks, and fails to create others, without a restart.
+// TestDeletedWebhooksLeaveNothing creates and deletes webhooks, and fails to create others, without a restart: no state may stay.
 func TestDeletedWebhooksLeaveNothing(t *testing.T) {
 	full := false
 	mem := vfs.NewMem()
@@ -479,7 +480,8 @@ func TestDeletedWebhooksLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestABatchThatEndsDuringACreation ends a batch between the cursor of a webhook and its creation: it is delivered without a restart.
+// TestABatchThatEndsDuringACreation ends a batch between the cursor of a webhook and its creation: the batch must be delivered
+// without a restart.
 func TestABatchThatEndsDuringACreation(t *testing.T) {
 	q := &queue{}
 	var h *harness
@@ -504,7 +506,7 @@ func TestABatchThatEndsDuringACreation(t *testing.T) {
 	}
 }
 
-// TestABatchThatEndedBeforeACreation creates a webhook when the tasks of a batch are seen to have ended, and the batch is not in line yet.
+// TestABatchThatEndedBeforeACreation creates a webhook after the tasks of a batch have ended but before the batch is queued for delivery.
 func TestABatchThatEndedBeforeACreation(t *testing.T) {
 	h := newSender(t, vfs.NewMem(), outbound.Any(), &queue{})
 	r := &receiver{}
@@ -522,9 +524,9 @@ func TestABatchThatEndedBeforeACreation(t *testing.T) {
 	}
 }
 
-// TestAQueueThatCountsAnew starts with a queue that was lost, so the cursors name batches it does not know.
-func TestAQueueThatCountsAnew(t *testing.T) {
-	for _, stays := range []uint32{0, 1, 3} { // batches that the queue still has
+// TestAQueueThatStartsOver starts with a lost queue: the cursors name batches that it does not know.
+func TestAQueueThatStartsOver(t *testing.T) {
+	for _, stays := range []uint32{0, 1, 3} { // number of batches that the queue still has
 		mem := vfs.NewMem()
 		one := newSender(t, mem, outbound.Any(), &queue{})
 		one.client.Transport = &receiver{}
@@ -554,7 +556,7 @@ func TestAQueueThatCountsAnew(t *testing.T) {
 	}
 }
 
-// TestDamagedCursors starts with a file that is not what was written.
+// TestDamagedCursors starts with a damaged file of cursors.
 func TestDamagedCursors(t *testing.T) {
 	mem, q := vfs.NewMem(), &queue{}
 	one := newSender(t, mem, outbound.Any(), q)
@@ -578,8 +580,8 @@ func TestDamagedCursors(t *testing.T) {
 	}
 }
 
-// TestCrashesLoseNoDelivery crashes before each operation on a file. Whatever was delivered before, all batches that end after a webhook
-// was created are delivered, and none that ended before.
+// TestCrashesLoseNoDelivery crashes before each file operation. Whatever was delivered before, all batches that end after the creation of
+// a webhook must be delivered, and no earlier ones.
 func TestCrashesLoseNoDelivery(t *testing.T) {
 	type state struct {
 		fs      vfs.FS
@@ -603,7 +605,7 @@ func TestCrashesLoseNoDelivery(t *testing.T) {
 	hooked := vfs.Hook(mem, func(vfs.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
-		got := r.batches() // what the file says was delivered is among these
+		got := r.batches() // includes what the file says was delivered
 		q.mu.Lock()
 		ended := len(q.batches)
 		q.mu.Unlock()
@@ -646,13 +648,13 @@ func TestCrashesLoseNoDelivery(t *testing.T) {
 		}
 		all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(st.got, r.got))))
 		if want := upTo(older, uint32(st.ended)); !slices.Equal(all, want) {
-			t.Errorf("state %d of %d: delivered %d, and %d after the crash; want %d", i, len(states), st.got, r.got, want)
+			t.Errorf("state %d of %d: delivered %d before and %d after the crash, want %d", i, len(states), st.got, r.got, want)
 		}
 	}
 }
 
-// TestCloseDeliversWhatWaits stops right after a batch.
-func TestCloseDeliversWhatWaits(t *testing.T) {
+// TestCloseDeliversPendingBatches closes the sender right after a batch.
+func TestCloseDeliversPendingBatches(t *testing.T) {
 	tg := newTarget(t)
 	h := start(t, outbound.Any(), Change{URL: &tg.URL})
 	for i := range uint32(20) {

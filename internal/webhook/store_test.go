@@ -23,7 +23,7 @@ func open(t *testing.T, fsys vfs.FS, launched *Webhook) *Store {
 
 func text(s string) *string { return &s }
 
-// code is the code of an error for users; "" for none.
+// code returns the code of an error for users, or "".
 func code(err error) apierr.Code {
 	if err == nil {
 		return ""
@@ -154,7 +154,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestFullDisk fails every operation of a change in turn: it must be as if nobody had asked for it.
+// TestFullDisk fails every operation of a change in turn: the change must have no effect.
 func TestFullDisk(t *testing.T) {
 	full := errors.New("no space left")
 	for n := range int64(3) { // the write, its sync and the rename
@@ -206,8 +206,8 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestHeadersStayHome: a webhook's headers are not sent to another host than they were given for.
-func TestHeadersStayHome(t *testing.T) {
+// TestHeadersStayWithTheirHost checks that the headers of a webhook are not sent to another host than the one they were set for.
+func TestHeadersStayWithTheirHost(t *testing.T) {
 	s := open(t, vfs.NewMem(), nil)
 	w, err := s.Create(Change{URL: text("https://a.test/x"), Headers: map[string]*string{"Authorization": text("Bearer stored"), "X-Token": text("stored")}})
 	if err != nil {
@@ -237,7 +237,7 @@ func TestHeadersStayHome(t *testing.T) {
 	}
 }
 
-// TestReload reads what another store has written, and then what nobody can read.
+// TestReload reads what another store has written, and then a damaged file.
 func TestReload(t *testing.T) {
 	fsys := vfs.NewMem()
 	launched := &Webhook{URL: "https://hooks.test/launched"}
