@@ -8,7 +8,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// opens is the rule of wildcards in its plainest form.
+// opens is the reference implementation of wildcards in actions.
 func opens(held, wanted string) bool {
 	reads := []string{
 		"search", "documents.get", "indexes.get", "tasks.get", "settings.get", "fields.post", "stats.get", "metrics.get", "analytics.get", "version",
@@ -90,7 +90,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestScope tries each action on some indexes and on all: what is about the instance as a whole is for keys on all indexes.
+// TestScope tries each action on some indexes and on all: actions on the whole instance need a key for all indexes.
 func TestScope(t *testing.T) {
 	indexed := []string{
 		"*", "*.get", "search", "documents.*", "documents.add", "documents.get", "documents.delete",

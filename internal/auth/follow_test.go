@@ -17,20 +17,20 @@ import (
 	"svc/internal/vfs"
 )
 
-// mirror is the log of a store: another one follows it.
+// mirror is the log of a store that another store follows.
 type mirror struct {
 	t      *testing.T
 	dir    string
-	file   string // of who follows
-	k      *Keys  // it follows
+	file   string // file of the follower
+	k      *Keys  // the follower
 	now    func() time.Time
-	fails  bool // the first try of each change fails when it is committed
+	fails  bool // the first commit of each change fails
 	failed int
 }
 
-var errTest = errors.New("of the test")
+var errTest = errors.New("injected failure")
 
-// newMirror returns a store that another one follows.
+// newMirror returns a store and the mirror that follows it.
 func newMirror(t *testing.T, c *clock) (*Keys, *mirror) {
 	t.Helper()
 	m := &mirror{t: t, dir: t.TempDir(), file: filepath.Join(t.TempDir(), "auth.db"), now: c.now}
@@ -72,7 +72,7 @@ func (m *mirror) Do(c commit.Change, apply func() error) error {
 			m.t.Errorf("a change that fails: %v", err)
 		}
 	}
-	for range 2 { // the second time changes nothing
+	for range 2 { // the repeat must change nothing
 		if err := m.k.Follow(c); err != nil {
 			m.t.Error(err)
 		}
@@ -80,12 +80,12 @@ func (m *mirror) Do(c commit.Change, apply func() error) error {
 	return nil
 }
 
-// same compares what both show with each other, and who follows with what a start would read.
+// same compares what both stores show, and the follower with what a start would read.
 func (m *mirror) same(k *Keys) {
 	m.t.Helper()
 	got, want := m.k.List(), k.List()
 	if !equalKeys(got, want) {
-		m.t.Fatalf("who follows has %v, want %v", got, want)
+		m.t.Fatalf("the follower has %v, want %v", got, want)
 	}
 	for _, key := range want {
 		if found, err := m.k.Find(k.Value(key)); err != nil || found.UID != key.UID {
@@ -94,7 +94,7 @@ func (m *mirror) same(k *Keys) {
 	}
 	shown := m.k.table.Load()
 	if len(shown.bySum) != len(want) {
-		m.t.Errorf("%d values open, want %d", len(shown.bySum), len(want))
+		m.t.Errorf("%d values are accepted, want %d", len(shown.bySum), len(want))
 	}
 	if err := m.k.load(); err != nil {
 		m.t.Fatal(err)
@@ -105,7 +105,7 @@ func (m *mirror) same(k *Keys) {
 	m.k.table.Store(shown)
 }
 
-// TestFollow follows random changes, some of which fail at first, with starts of who follows in between.
+// TestFollow follows random changes, some of which fail at first, and restarts the follower in between.
 func TestFollow(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -146,7 +146,7 @@ func TestFollow(t *testing.T) {
 	m.same(k)
 }
 
-// TestFollowKeepsCounts changes a key whose requests are counted.
+// TestFollowKeepsCounts changes a key whose requests are counted: the counts must stay.
 func TestFollowKeepsCounts(t *testing.T) {
 	c := newClock()
 	k, m := newMirror(t, c)
@@ -163,25 +163,25 @@ func TestFollowKeepsCounts(t *testing.T) {
 		return err == nil
 	}
 	if !search() || search() {
-		t.Error("a search a second")
+		t.Error("want one admitted search per second")
 	}
 	name := "x"
 	if _, err := k.Update(key.UID.String(), Change{Name: Text{true, &name}}); err != nil {
 		t.Fatal(err)
 	}
 	if search() {
-		t.Error("a change of the key forgets its searches")
+		t.Error("a change of the key resets its searches")
 	}
 }
 
-// TestFollowMakesNoKeys asks a store that follows for changes of its own, before it leads.
+// TestFollowMakesNoKeys checks that a following store makes no changes of its own until it leads.
 func TestFollowMakesNoKeys(t *testing.T) {
 	c := newClock()
 	m := &mirror{t: t, file: filepath.Join(t.TempDir(), "auth.db"), now: c.now}
 	m.open()
 	defer func() { closeStore(t, m.k) }()
 	if keys := m.k.List(); len(keys) > 0 {
-		t.Errorf("it begins with %d keys", len(keys))
+		t.Errorf("the follower starts with %d keys", len(keys))
 	}
 	if _, err := m.k.Create(Key{UID: uuid.New(), Actions: []string{"search"}}); !errors.Is(err, errFollows) {
 		t.Errorf("a new key: %v", err)
@@ -196,20 +196,20 @@ func TestFollowMakesNoKeys(t *testing.T) {
 		{Kind: commit.Keys, Name: "auth.db", Data: []byte("\x02\x01\x04keys\x01\x00\x01k\x04\x00\x00\x00\x00")},
 	} {
 		if err := m.k.Follow(change); err == nil {
-			t.Errorf("%v of %s, %q is followed", change.Kind, change.Name, change.Data)
+			t.Errorf("%v of %s, %q is accepted", change.Kind, change.Name, change.Data)
 		}
 	}
 	m.fails = true
 	if err := m.k.Lead(); !errors.Is(err, errTest) {
-		t.Errorf("to lead fails with %v", err)
+		t.Errorf("Lead: %v", err)
 	}
 	for range 2 {
 		if err := m.k.Lead(); err != nil || len(m.k.List()) != 4 {
-			t.Errorf("who leads has %d keys: %v", len(m.k.List()), err)
+			t.Errorf("the leading store has %d keys: %v", len(m.k.List()), err)
 		}
 	}
 	if err := m.k.Follow(commit.Change{Kind: commit.Keys, Name: "auth.db"}); err == nil || !strings.Contains(err.Error(), "follow nobody") {
-		t.Errorf("who leads follows: %v", err)
+		t.Errorf("the leading store follows: %v", err)
 	}
 	if _, err := m.k.Create(Key{UID: uuid.New(), Actions: []string{"search"}}); err != nil {
 		t.Error(err)

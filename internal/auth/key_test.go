@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestValues pins the values that clients keep when their instance moves here.
+// TestValues fixes key values that clients keep when their instance moves to svc.
 func TestValues(t *testing.T) {
 	for _, tt := range []struct{ master, uid, value string }{
 		{"a-master-key-of-16+bytes", "00000001-5e11-4c0d-9a57-0123456789ab", "fd0b4b65aa36521af4b10823d44c74a17e373c5c8c701df6f7f4df35e3508d49"},
@@ -21,12 +21,12 @@ func TestValues(t *testing.T) {
 		}
 		for _, text := range []string{tt.value, strings.ToUpper(tt.value)} {
 			if got, ok := parseValue(text); !ok || got != v {
-				t.Errorf("%s is not read as itself", text)
+				t.Errorf("%s does not round-trip", text)
 			}
 		}
 		for _, text := range []string{"", tt.value[1:], tt.value + "0", "x" + tt.value[1:]} {
 			if _, ok := parseValue(text); ok {
-				t.Errorf("%q is taken for a value", text)
+				t.Errorf("%q is accepted as a value", text)
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func TestParseExpiry(t *testing.T) {
 	}
 }
 
-// FuzzParseExpiry checks that what is accepted lies in the future and survives its own print.
+// FuzzParseExpiry checks that an accepted time lies in the future and survives formatting.
 func FuzzParseExpiry(f *testing.F) {
 	for _, seed := range []string{"2077-05-06", "2077-05-06 07:08:09", "2077-05-06T07:08:09.5-03:30", "x"} {
 		f.Add(seed)
@@ -91,7 +91,7 @@ func FuzzParseExpiry(f *testing.F) {
 	})
 }
 
-// FuzzKeyRecord reads any bytes as a stored key: what is read is written, and read again the same.
+// FuzzKeyRecord decodes any bytes as a stored key: an encoded result must decode to the same key.
 func FuzzKeyRecord(f *testing.F) {
 	uid := make([]byte, 16)
 	for _, seed := range []string{
@@ -107,7 +107,7 @@ func FuzzKeyRecord(f *testing.F) {
 		}
 		b, err := k.encode()
 		if err != nil {
-			return // a time that JSON has no form for
+			return // a time that JSON cannot express
 		}
 		again, err := decodeKey(uid, b)
 		if err != nil {

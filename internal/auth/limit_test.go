@@ -11,7 +11,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// limited returns a caller with a key that has limits, and its store.
+// limited returns a store, and a caller whose key has limits.
 func limited(t *testing.T, limit RateLimit, actions ...string) (*Keys, *Caller) {
 	t.Helper()
 	k, _ := newStore(t)
@@ -36,8 +36,8 @@ func TestRateLimits(t *testing.T) {
 	at := time.Unix(100, 0)
 	for _, tt := range []struct {
 		action string
-		after  time.Duration // the request before
-		more   int           // searches that it turns out to be
+		after  time.Duration // after the previous request
+		more   int           // extra searches that the request turns out to have
 		wait   time.Duration
 	}{
 		{action: "search"}, {action: "search"}, {action: "search"}, {action: "search"},
@@ -47,13 +47,13 @@ func TestRateLimits(t *testing.T) {
 		{action: "search", wait: 250 * time.Millisecond},
 		{action: "documents.add"}, {action: "keys.create"},
 		{action: "settings.update", wait: 500 * time.Millisecond},
-		{action: "documents.get"}, {action: "keys.get"}, {action: "stats.get"}, {action: "metrics.get"}, {action: "fields.post"}, // have no limit a second
+		{action: "documents.get"}, {action: "keys.get"}, {action: "stats.get"}, {action: "metrics.get"}, {action: "fields.post"}, // no rate limit
 		{action: "indexes.create", after: 500 * time.Millisecond},
-		{action: "search"}, // of half a second
+		{action: "search"}, // one of two that half a second allows
 		{action: "search", more: 9},
-		{action: "search", after: 2 * time.Second, wait: 500 * time.Millisecond}, // 9 are owed, and 8 would have been possible
+		{action: "search", after: 2 * time.Second, wait: 500 * time.Millisecond}, // 9 are owed, 2 s allow only 8
 		{action: "search", after: 500 * time.Millisecond},
-		{action: "search", after: time.Hour, more: 3}, // one second's searches are saved up
+		{action: "search", after: time.Hour, more: 3}, // one second's searches accumulate
 		{action: "search", wait: 250 * time.Millisecond},
 	} {
 		at = at.Add(tt.after)
@@ -68,7 +68,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestConcurrentLimit changes the limits of a key whose requests are being answered.
+// TestConcurrentLimit changes the limits of a key while its requests are running.
 func TestConcurrentLimit(t *testing.T) {
 	k, c := limited(t, RateLimit{Concurrent: 2}, "search")
 	now := time.Unix(100, 0)
@@ -109,7 +109,7 @@ func TestConcurrentLimit(t *testing.T) {
 	}
 }
 
-// TestRateLimitsHoldForRandomRequests counts what is admitted in a minute.
+// TestRateLimitsHoldForRandomRequests counts the requests admitted within a minute.
 func TestRateLimitsHoldForRandomRequests(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -126,17 +126,17 @@ func TestRateLimitsHoldForRandomRequests(t *testing.T) {
 			} else if refused++; r.IntN(2) == 0 {
 				at = at.Add(wait)
 				if again, err := c.Admit("search", at); err != nil && again > time.Nanosecond {
-					t.Fatalf("%d a second: after %v another %v: %v", limit, wait, again, err)
+					t.Fatalf("%d per second: after waiting %v another wait of %v: %v", limit, wait, again, err)
 				} else if err == nil {
 					admitted++
 					c.End()
 				}
 			}
 		}
-		// There are twice as many as the limit allows, and one second's are saved up at the beginning. A limit of 1 saves up no more while
-		// nobody asks.
+		// The test sends twice as many requests as the limit allows, and one second's worth has accumulated at the start. With a limit of
+		// 1 nothing more accumulates while no requests come.
 		if most := limit*(seconds+1) + 1; admitted > most || admitted < limit*seconds/2 || refused == 0 {
-			t.Errorf("%d a second: %d of %d were admitted", limit, admitted, admitted+refused)
+			t.Errorf("%d per second: %d of %d were admitted", limit, admitted, admitted+refused)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 const master = "a-master-key-of-16+bytes"
 
-// clock is a time that tests move.
+// clock is a clock that tests move.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -99,7 +99,7 @@ func TestDefaultKeys(t *testing.T) {
 		t.Errorf("after a restart: %v, want %v", got, before[1:])
 	}
 	if got, err := k.Find(k.Value(before[1])); err != nil || got.UID != before[1].UID {
-		t.Errorf("with a master key, a value finds %v, %v", got, err)
+		t.Errorf("with a master key, Find returns %v, %v", got, err)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestUnknownKeys(t *testing.T) {
 	}
 }
 
-// TestFailedWritesChangeNothing closes the file below the store.
+// TestFailedWritesChangeNothing closes the file of the store: failed changes must have no effect.
 func TestFailedWritesChangeNothing(t *testing.T) {
 	k := openStore(t, filepath.Join(t.TempDir(), "auth.db"), master, newClock().now)
 	before := k.List()
@@ -175,7 +175,7 @@ func TestDamagedFile(t *testing.T) {
 		}
 		k, err := Open(Options{File: file})
 		if err == nil {
-			t.Errorf("%s: opens", name)
+			t.Errorf("%s: the store opens", name)
 			closeStore(t, k)
 		} else if apierr.IsCorruption(err) != (name != "format") {
 			t.Errorf("%s: %v", name, err)
@@ -183,8 +183,8 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// TestRandomWalk does the same to a store and to a map, reopens now and then under another
-// master key, and compares all that can be seen.
+// TestRandomWalk makes the same changes to a store and to a map, reopens the store now and then with another master key, and compares
+// everything visible.
 func TestRandomWalk(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -199,7 +199,7 @@ func TestRandomWalk(t *testing.T) {
 		model[d.UID] = *d
 	}
 	gone := map[uuid.UUID]bool{}
-	any := func() uuid.UUID { // of a key that is there
+	any := func() uuid.UUID { // uid of an existing key
 		uids := slices.SortedFunc(maps.Keys(model), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 		return uids[r.IntN(len(uids))]
 	}
@@ -287,7 +287,7 @@ func TestRandomWalk(t *testing.T) {
 		for uid := range gone {
 			v := derive(key, uid)
 			if _, err := k.Authorize(v.text(), "search", "ab"); err == nil {
-				t.Fatalf("the deleted key %s still opens", uid)
+				t.Fatalf("the deleted key %s is accepted", uid)
 			}
 		}
 	}
@@ -302,7 +302,7 @@ func equalKeys(a, b []*Key) bool {
 	})
 }
 
-// TestReadersAndWriters is for the race detector, and checks that a key that stays is always known.
+// TestReadersAndWriters is for the race detector. It also checks that an unchanged key is always known.
 func TestReadersAndWriters(t *testing.T) {
 	k, _ := newStore(t)
 	stays := create(t, k, someUID, []string{"search"}, []string{"*"})
@@ -335,7 +335,7 @@ func TestReadersAndWriters(t *testing.T) {
 	}
 }
 
-// codeOf is the code of an error for a caller; "" without one.
+// codeOf returns the code of an error for a caller, or "".
 func codeOf(err error) apierr.Code {
 	if err == nil {
 		return ""
@@ -343,9 +343,9 @@ func codeOf(err error) apierr.Code {
 	return apierr.From(err).Code
 }
 
-// A key that was refused opens nothing, now and after a restart, though its change may have reached the disk; and
-// the store goes on.
-func TestARefusedKeyIsNoKey(t *testing.T) {
+// TestAFailedChangeOfAKeyIsUndone checks that a key whose creation failed is not accepted, now or after a restart, although the change may
+// have reached the disk. The store must stay usable.
+func TestAFailedChangeOfAKeyIsUndone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "auth.db")
 	failing := false
 	open := func() *Keys {
@@ -381,7 +381,7 @@ func TestARefusedKeyIsNoKey(t *testing.T) {
 	check := func(n int) {
 		t.Helper()
 		if _, err := k.Find(refused.String()); err == nil {
-			t.Error("the refused key is there")
+			t.Error("the refused key exists")
 		}
 		if found, err := k.Find(kept.UID.String()); err != nil || found.Name != nil {
 			t.Errorf("%+v %v", found, err)
@@ -406,7 +406,7 @@ func TestARefusedKeyIsNoKey(t *testing.T) {
 	}
 }
 
-// A deleted key stays deleted, and a new one stays, whichever of the two roots of the file is damaged afterwards.
+// TestADamagedRootUndoesNoChange checks that deleted and created keys stay so, whichever of the two roots of the file is damaged later.
 func TestADamagedRootUndoesNoChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "auth.db")
 	k, err := Open(Options{File: file, MasterKey: master})

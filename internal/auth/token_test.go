@@ -14,11 +14,11 @@ import (
 
 const parent = "7e4a2c10-90ab-4cde-8f01-23456789abcd"
 
-// recorded is a token that a client made: HS256, {"searchRules": ["*"], "apiKeyUid": parent}.
+// recorded is a token that a client library made: HS256, {"searchRules": ["*"], "apiKeyUid": parent}.
 const recorded = "eyJ0eXAiOiAiSldUIiwgImFsZyI6ICJIUzI1NiJ9.eyJzZWFyY2hSdWxlcyI6IFsiKiJdLCAiYXBpS2V5VWlkIjogIjdlNGEyYzEwLTkwYWItNGNkZS04ZjAxLTIzNDU2Nzg5YWJjZCJ9." +
 	"FONTvRosxtK30lzQWqPMlEQ-p5yWApEDwmj46RpMoYw"
 
-// sign makes a token of JSON texts, signed by method with the value of the parent key.
+// sign returns a token of JSON texts, signed by method with the value of the parent key.
 func sign(t testing.TB, method jwt.SigningMethod, header, claims string) string {
 	t.Helper()
 	v := derive(master, uuid.MustParse(parent))
@@ -49,7 +49,7 @@ func TestTokens(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		token string
-		opens bool // a search in toys
+		opens bool // whether it may search toys
 	}{
 		"recorded":                  {recorded, true},
 		"HS256":                     {token(all), true},
@@ -59,7 +59,7 @@ func TestTokens(t *testing.T) {
 		"none, with a signature":    {sign(t, jwt.SigningMethodHS256, `{"alg":"none"}`, claims(all)), false},
 		"None":                      {sign(t, jwt.SigningMethodHS256, `{"alg":"None"}`, claims(all)), false},
 		"RS256":                     {sign(t, jwt.SigningMethodHS256, `{"alg":"RS256"}`, claims(all)), false},
-		"hs256 in small letters":    {sign(t, jwt.SigningMethodHS256, `{"alg":"hs256"}`, claims(all)), false},
+		"hs256 in lower case":       {sign(t, jwt.SigningMethodHS256, `{"alg":"hs256"}`, claims(all)), false},
 		"another method than named": {sign(t, jwt.SigningMethodHS256, `{"alg":"HS384"}`, claims(all)), false},
 		"no algorithm":              {sign(t, jwt.SigningMethodHS256, `{"typ":"JWT"}`, claims(all)), false},
 		"header with more":          {sign(t, jwt.SigningMethodHS256, `{"alg":"HS256","kid":"x","typ":"other"}`, claims(all)), true},
@@ -78,34 +78,34 @@ func TestTokens(t *testing.T) {
 		"signed with the value's bytes": {signWith(t, jwt.SigningMethodHS256, hs256, claims(all), master[:]), false},
 		"signed with nothing":           {signWith(t, jwt.SigningMethodHS256, hs256, claims(all), []byte{}), false},
 
-		"no rules":           {token(""), false},
-		"rules null":         {token(`,"searchRules":null`), false},
-		"rules a text":       {token(`,"searchRules":"*"`), false},
-		"rules a number":     {token(`,"searchRules":1`), false},
-		"rules of numbers":   {token(`,"searchRules":[1]`), false},
-		"rules with null":    {token(`,"searchRules":[null]`), false},
-		"rule a text":        {token(`,"searchRules":{"toys":"owner = ann"}`), false},
-		"rule an array":      {token(`,"searchRules":{"toys":[]}`), false},
-		"other rule a text":  {token(`,"searchRules":{"toys":null,"x":"y"}`), false},
-		"empty array":        {token(`,"searchRules":[]`), false},
-		"empty object":       {token(`,"searchRules":{}`), false},
-		"names in capitals":  {sign(t, jwt.SigningMethodHS256, hs256, `{"APIKEYUID":"`+parent+`","searchrules":["*"]}`), false},
-		"null opens":         {token(`,"searchRules":{"toys":null}`), true},
-		"object opens":       {token(`,"searchRules":{"toys":{}}`), true},
-		"prefix opens":       {token(`,"searchRules":["other","to*"]`), true},
-		"other index":        {token(`,"searchRules":["other"]`), false},
-		"malformed pattern":  {token(`,"searchRules":["t*ys","two words"]`), false},
-		"no uid":             {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"]}`), false},
-		"uid null":           {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"],"apiKeyUid":null}`), false},
-		"uid no UUID":        {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"],"apiKeyUid":"no-uuid"}`), false},
-		"uid in capitals":    {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"],"apiKeyUid":"`+strings.ToUpper(parent)+`"}`), true},
-		"another key's":      {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"],"apiKeyUid":"`+someUID+`"}`), false},
-		"claims in an array": {sign(t, jwt.SigningMethodHS256, hs256, `[`+claims(all)+`]`), false},
-		"claims null":        {sign(t, jwt.SigningMethodHS256, hs256, `null`), false},
-		"claims no JSON":     {sign(t, jwt.SigningMethodHS256, hs256, `{`), false},
-		"free claims":        {token(all + `,"sub":"x","aud":null,"iss":"z","nbf":null,"iat":4102444800,"apiKeyPrefix":"1"`), true},
-		"for somebody":       {token(all + `,"aud":"y"`), false},
-		"for several":        {token(all + `,"aud":["y","z"]`), false},
+		"no rules":            {token(""), false},
+		"rules null":          {token(`,"searchRules":null`), false},
+		"rules a text":        {token(`,"searchRules":"*"`), false},
+		"rules a number":      {token(`,"searchRules":1`), false},
+		"rules of numbers":    {token(`,"searchRules":[1]`), false},
+		"rules with null":     {token(`,"searchRules":[null]`), false},
+		"rule a text":         {token(`,"searchRules":{"toys":"owner = ann"}`), false},
+		"rule an array":       {token(`,"searchRules":{"toys":[]}`), false},
+		"other rule a text":   {token(`,"searchRules":{"toys":null,"x":"y"}`), false},
+		"empty array":         {token(`,"searchRules":[]`), false},
+		"empty object":        {token(`,"searchRules":{}`), false},
+		"names in upper case": {sign(t, jwt.SigningMethodHS256, hs256, `{"APIKEYUID":"`+parent+`","searchrules":["*"]}`), false},
+		"null opens":          {token(`,"searchRules":{"toys":null}`), true},
+		"object opens":        {token(`,"searchRules":{"toys":{}}`), true},
+		"prefix opens":        {token(`,"searchRules":["other","to*"]`), true},
+		"other index":         {token(`,"searchRules":["other"]`), false},
+		"malformed pattern":   {token(`,"searchRules":["t*ys","two words"]`), false},
+		"no uid":              {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"]}`), false},
+		"uid null":            {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"],"apiKeyUid":null}`), false},
+		"uid no UUID":         {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"],"apiKeyUid":"no-uuid"}`), false},
+		"uid in upper case":   {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"],"apiKeyUid":"`+strings.ToUpper(parent)+`"}`), true},
+		"another key's":       {sign(t, jwt.SigningMethodHS256, hs256, `{"searchRules":["*"],"apiKeyUid":"`+someUID+`"}`), false},
+		"claims in an array":  {sign(t, jwt.SigningMethodHS256, hs256, `[`+claims(all)+`]`), false},
+		"claims null":         {sign(t, jwt.SigningMethodHS256, hs256, `null`), false},
+		"claims no JSON":      {sign(t, jwt.SigningMethodHS256, hs256, `{`), false},
+		"free claims":         {token(all + `,"sub":"x","aud":null,"iss":"z","nbf":null,"iat":4102444800,"apiKeyPrefix":"1"`), true},
+		"with an audience":    {token(all + `,"aud":"y"`), false},
+		"with audiences":      {token(all + `,"aud":["y","z"]`), false},
 
 		"critical extension":         {sign(t, jwt.SigningMethodHS256, `{"alg":"HS256","crit":["exp"]}`, claims(all)), false},
 		"critical extensions, none":  {sign(t, jwt.SigningMethodHS256, `{"alg":"HS256","crit":[]}`, claims(all)), false},
@@ -143,7 +143,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := k.Authorize(tt.token, "documents.get", "toys"); err == nil {
-			t.Errorf("%s opens documents", name)
+			t.Errorf("%s: the token may read documents", name)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func jsonText(v any) string {
 	return string(b)
 }
 
-// TestTokensLiveWithTheirKey goes through what a key's state does to its tokens.
+// TestTokensLiveWithTheirKey checks how the state of a key affects its tokens.
 func TestTokensLiveWithTheirKey(t *testing.T) {
 	k, c := newStore(t)
 	opens := func(want bool, action, index string) {
@@ -167,7 +167,7 @@ func TestTokensLiveWithTheirKey(t *testing.T) {
 	}
 	replace := func(key Key) {
 		t.Helper()
-		_ = k.Delete(parent) // the first time there is none
+		_ = k.Delete(parent) // does not exist at first
 		key.UID = uuid.MustParse(parent)
 		if _, err := k.Create(key); err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func TestTokensLiveWithTheirKey(t *testing.T) {
 	opens(false, "search", "toys")
 	replace(Key{Actions: []string{"search"}, Indexes: []string{"toys"}})
 	opens(true, "search", "toys")
-	opens(true, "search", "") // many indexes, each of which is asked about
+	opens(true, "search", "") // many indexes, checked one by one
 	opens(false, "search", "tools")
 	opens(false, "chatCompletions", "")
 	replace(Key{Actions: []string{"*"}, Indexes: []string{"*"}})
@@ -201,8 +201,8 @@ func TestTokensLiveWithTheirKey(t *testing.T) {
 	opens(false, "search", "toys")
 }
 
-// TestChatsTakeAKeyOfTheirOwn refuses keys that may do everything, but for those that name the action.
-func TestChatsTakeAKeyOfTheirOwn(t *testing.T) {
+// TestChatsNeedAnExplicitAction refuses keys with all rights for chats, unless they name the action.
+func TestChatsNeedAnExplicitAction(t *testing.T) {
 	k, _ := newStore(t)
 	for _, tt := range []struct {
 		actions []string
@@ -226,7 +226,7 @@ func TestChatsTakeAKeyOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestMostSpecificRule compares the choice of a rule with the rule's wording, on random patterns.
+// TestMostSpecificRule compares the choice of a rule with the documented definition, on random patterns.
 func TestMostSpecificRule(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -283,7 +283,7 @@ func TestFilters(t *testing.T) {
 	}
 	for index, want := range map[string]struct {
 		reaches, sees bool
-		filter        string // decoded and encoded again
+		filter        string // decoded and encoded
 	}{
 		"a": {true, true, ""}, "b": {true, true, ""}, "c": {true, false, `"x \u003c 1"`}, "d": {true, false, `[["p","q"],"r"]`},
 		"e1": {true, true, ""}, "e2": {false, false, ""}, "z": {false, false, ""},
@@ -292,7 +292,7 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: reached %t", index, got)
 		}
 		if got := c.Sees(index); got != want.sees {
-			t.Errorf("%s: seen %t", index, got)
+			t.Errorf("%s: visible %t", index, got)
 		}
 		if got := string(c.Filter(index)); got != want.filter {
 			t.Errorf("%s: filter %s", index, got)
@@ -351,7 +351,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestHolds compares pairs of keys with what each of them opens, asked action by action and index by index.
+// TestHolds compares Holds for pairs of keys with what each of them opens, action by action and index by index.
 func TestHolds(t *testing.T) {
 	k, _ := newStore(t)
 	rights := [][]string{{"*"}, {"*.get"}, {"keys.create"}, {"search"}, {"documents.*"}, {"documents.add", "documents.get", "documents.delete"}, {"search", "keys.get"},
@@ -394,11 +394,11 @@ func TestHolds(t *testing.T) {
 		}
 	}
 	if c := (&Caller{key: k.table.Load().byUID[all[0].UID], token: &token{rules: []rule{{pattern: "*"}}}}); c.Holds(all[21]) {
-		t.Error("a tenant token holds a key")
+		t.Error("a tenant token holds the rights of a key")
 	}
 }
 
-// TestWithoutMasterKey checks that an empty master key does not sign: everybody knows it.
+// TestWithoutMasterKey checks that an empty master key, which is no secret, does not sign values.
 func TestWithoutMasterKey(t *testing.T) {
 	k := openStore(t, t.TempDir()+"/auth.db", "", nil)
 	defer closeStore(t, k)
@@ -407,7 +407,7 @@ func TestWithoutMasterKey(t *testing.T) {
 		token := signWith(t, jwt.SigningMethodHS256, hs256, `{"apiKeyUid":"`+key.UID.String()+`","searchRules":["*"]}`, []byte(v.text()))
 		for _, credential := range []string{"", v.text(), token} {
 			if _, err := k.Authorize(credential, "search", ""); err == nil {
-				t.Errorf("%q opens", credential)
+				t.Errorf("%q is accepted", credential)
 			}
 		}
 	}
