@@ -14,9 +14,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// filterTree is a random filter, as tests understand it.
+// filterTree is a random filter in the representation of the tests.
 type filterTree struct {
-	op   string // AND, OR, NOT or that of a condition
+	op   string // AND, OR, NOT, or the operator of a condition
 	kids []filterTree
 	attr string
 	args []string
@@ -42,7 +42,7 @@ func (f *filterTree) String() string {
 	return f.attr + " " + f.op + " " + f.args[0]
 }
 
-// alternatives is the filter as an OR of ANDs of conditions, said naively: IN is an OR, too.
+// alternatives is the reference conversion of a filter to an OR of ANDs of conditions. IN is an OR.
 func (f *filterTree) alternatives(contrary bool) [][]naiveTest {
 	switch f.op {
 	case "NOT":
@@ -122,7 +122,7 @@ func (t *naiveTest) passes(value string) bool {
 	return in != t.contrary
 }
 
-// satisfied tries all ways to give each value a test of its own.
+// satisfied tries all assignments of a separate test to each value.
 func satisfied(values []filter.Pair, tests []naiveTest) bool {
 	if len(values) == 0 {
 		return true
@@ -136,7 +136,7 @@ func satisfied(values []filter.Pair, tests []naiveTest) bool {
 	return false
 }
 
-// slowly matches rule by rule, in either form. f may be nil.
+// slowly is the reference implementation for both forms: it asks rule by rule. f may be nil.
 func slowly(all []*Rule, index, query string, tree *filterTree, f *filter.Expr, now time.Time) Effects {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b *Rule) int {
@@ -204,7 +204,7 @@ func (e Effects) String() string {
 	return b.String()
 }
 
-// TestBothFormsAgreeWithAskingEveryRule matches random rules of both forms, with random filters, while they change.
+// TestBothFormsAgreeWithAskingEveryRule matches changing random rules of both forms with random filters.
 func TestBothFormsAgreeWithAskingEveryRule(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
@@ -330,11 +330,11 @@ func TestBothFormsAgreeWithAskingEveryRule(t *testing.T) {
 		}
 	}
 	if met < 3000 || examined*3 > asks*2 {
-		t.Errorf("%d searches met a rule, and %d of %d rules were looked at", met, examined, asks)
+		t.Errorf("%d searches matched a rule, %d of %d rules were examined", met, examined, asks)
 	}
 }
 
-// crowd makes n rules of each kind. Each is met only by searches for it.
+// crowd returns n rules of each kind. Each matches only searches for it.
 func crowd(t testing.TB, n int) *Set {
 	t.Helper()
 	var all []*Rule
@@ -360,7 +360,7 @@ func crowd(t testing.TB, n int) *Set {
 	return newSet(all, DefaultBounds)
 }
 
-// TestCrowd counts the rules that searches examine among thousands, of which they meet none or one.
+// TestCrowd counts the rules that a search examines among thousands, of which it matches none or a few.
 func TestCrowd(t *testing.T) {
 	set := crowd(t, 500)
 	for _, tt := range []struct {
@@ -385,12 +385,12 @@ func TestCrowd(t *testing.T) {
 		a := asked{set: set, query: tt.query, blank: tt.query == "", filter: f, at: nanos(noon), left: set.bounds.FilterCombinations}
 		got := set.match(&a, "i").String()
 		if tt.most < 500 && got != tt.want || a.examined > tt.most {
-			t.Errorf("%q %s: %s, want %s; %d rules are looked at", tt.query, tt.filter, got, tt.want, a.examined)
+			t.Errorf("%q %s: %s, want %s; %d rules were examined", tt.query, tt.filter, got, tt.want, a.examined)
 		}
 	}
 }
 
-// TestBounds meets each bound with a rule more than it allows.
+// TestBounds exceeds each bound by one rule.
 func TestBounds(t *testing.T) {
 	read := func(uid, conditions, actions string) *Rule {
 		r, err := Read([]byte(`{"uid":"` + uid + `","conditions":{` + conditions + `},"actions":` + actions + `}`))
@@ -405,7 +405,7 @@ func TestBounds(t *testing.T) {
 		bounds        func(*Bounds)
 		rules         []*Rule
 		query, filter string
-		want, free    string // with the bound, and without
+		want, free    string // result with the bound, and without
 	}{
 		{"words", func(b *Bounds) { b.Words = 2 }, []*Rule{read("a", words("one"), pin("1")), read("b", words("three"), pin("3"))}, "one two three", "", "1@0 ", "1@0 3@0 "},
 		{"rules", func(b *Bounds) { b.Rules = 1 }, []*Rule{read("a", "", pin("1")), read("b", "", pin("2"))}, "x", "", "1@0 ", "1@0 2@0 "},
@@ -435,7 +435,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkCrowd measures a search that meets none of 75,000 rules of both forms.
+// BenchmarkCrowd measures a search that matches none of 75,000 rules of both forms.
 func BenchmarkCrowd(b *testing.B) {
 	set := crowd(b, 75_000/8)
 	for name, tt := range map[string]struct{ query, filter string }{

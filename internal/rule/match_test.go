@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// ruleOf makes a rule of JSON without a uid of its own.
+// ruleOf parses a rule from JSON without a uid.
 func ruleOf(t testing.TB, uid, priority, conditions, actions string) *Rule {
 	t.Helper()
 	if priority != "" {
@@ -44,7 +44,7 @@ func parse(t testing.TB, f string) *filter.Expr {
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// matches shows what rules do as "id@position …".
+// matches formats what rules do as "id@position …".
 func matches(s *Set, index, query string, f *filter.Expr, now time.Time) string {
 	var list []string
 	for _, p := range s.Match(index, query, f, now).Pins {
@@ -73,7 +73,7 @@ func TestConditions(t *testing.T) {
 		{contains("  Cave "), "cave", true},
 		{contains("deep  cave"), "deep cave", false},
 		{contains(""), "", true}, {contains(" "), "x", true},
-		{contains("cafe"), "café", false}, // an é is not an e with something behind it
+		{contains("cafe"), "café", false}, // an é is not an e followed by something
 		{contains("café"), "cafe", false},
 		{contains("café"), "un café", true},
 		{contains("caf\u0065\u0301"), "un café", true},
@@ -155,7 +155,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// slow matches rule by rule.
+// slow is the reference implementation: it asks rule by rule.
 func slow(all []*Rule, index, query string, f *filter.Expr, now time.Time) string {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b *Rule) int {
@@ -205,7 +205,7 @@ func slow(all []*Rule, index, query string, f *filter.Expr, now time.Time) strin
 	return strings.Join(list, " ")
 }
 
-// TestMatchAgreesWithAskingEveryRule changes random rules while the clock goes on, and back.
+// TestMatchAgreesWithAskingEveryRule changes random rules while the clock moves forward and back.
 func TestMatchAgreesWithAskingEveryRule(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	word := func() string {
@@ -264,11 +264,11 @@ func TestMatchAgreesWithAskingEveryRule(t *testing.T) {
 		}
 	}
 	if found < 1000 {
-		t.Errorf("only %d searches met a rule", found)
+		t.Errorf("only %d searches matched a rule", found)
 	}
 }
 
-// TestTreeAgreesWithContains looks for random texts in random texts.
+// TestTreeAgreesWithContains searches random texts for random texts.
 func TestTreeAgreesWithContains(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	text := func(most int) string {
@@ -304,7 +304,7 @@ func TestTreeAgreesWithContains(t *testing.T) {
 	}
 }
 
-// manyRules are rules that no search for other words meets, of one prefix, so that all of them are near.
+// manyRules returns rules with one prefix that searches for other words do not match.
 func manyRules(t testing.TB, n int) *Set {
 	all := make([]*Rule, n)
 	for i := range all {

@@ -22,7 +22,7 @@ func TestReadChange(t *testing.T) {
 	pins := func(n int) string {
 		return `{"actions":{"pin":[` + strings.TrimSuffix(strings.Repeat(`{"id":"1","position":0},`, n), ",") + `]}}`
 	}
-	for _, tt := range []struct{ given, want string }{ // the rule as it is shown after "active", or the code
+	for _, tt := range []struct{ given, want string }{ // the shown rule after "active", or the error code
 		{`{}`, `"conditions":{},"actions":[]`},
 		{`{"actions":null,"conditions":null,"active":null,"precedence":null,"description":null}`, `"conditions":{},"actions":[]`},
 		{`{"actions":[]}`, `"conditions":{},"actions":[]`},
@@ -118,7 +118,7 @@ func TestReadChange(t *testing.T) {
 		again, err := Read([]byte(shown))
 		must(t, err)
 		if got := string(again.AppendJSON(nil)); got != want {
-			t.Errorf("%s: read again it is %s", tt.given, got)
+			t.Errorf("%s: reads back as %s", tt.given, got)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestFormOf(t *testing.T) {
 	}
 }
 
-// shownBut is the rules of a store with 12:00 for moments.
+// shownBut returns the shown rules of a store, with 12:00 in place of times.
 func shownBut(s *Store) string { return strings.TrimSuffix(s.shown(), "\n") }
 
 func TestApply(t *testing.T) {
@@ -181,7 +181,7 @@ func TestApply(t *testing.T) {
 	const words = `{"uid":"a","active":true,"conditions":{"query":{"words":"x"}},"actions":[],"lastUpdatedAt":"2026-06-01T12:00:02Z"}`
 	check(words, `{"uid":"b","description":"d","precedence":2,"active":true,"conditions":{},"actions":[],"lastUpdatedAt":"2026-06-01T12:00:03Z"}`)
 
-	// The form follows the actions that are sent, and what one form has stays where the next can express it.
+	// The form follows the actions that are sent. Members of the previous form stay if the new form can express them.
 	apply(`b {"actions":[{"selector":{"id":"1"},"action":{"type":"scale","factor":2}}]}`)
 	check(words, `{"uid":"b","description":"d","precedence":2,"active":true,"conditions":{},"actions":[{"selector":{"id":"1"},"action":{"type":"scale","factor":2}}],"lastUpdatedAt":"2026-06-01T12:00:09Z"}`)
 	apply(`b {"actions":{"scale":[{"weight":2,"ids":["1"]}]},"precedence":null}`)
@@ -199,7 +199,7 @@ func TestApply(t *testing.T) {
 	_, created, err := s.Put("a", put)
 	must(t, err)
 	if created {
-		t.Error("a rule of another form counts as none")
+		t.Error("a rule of another form is not counted")
 	}
 	const listed = `{"uid":"a","active":true,"conditions":[{"scope":"query","contains":""},{"scope":"query","contains":""}],"actions":[{"selector":{"id":"1"},"action":{"type":"pin","position":0}}]}`
 	check(listed, scales)
@@ -211,7 +211,7 @@ func TestApply(t *testing.T) {
 
 	n, err := s.Clear()
 	if must(t, err); n != 2 {
-		t.Errorf("%d are deleted", n)
+		t.Errorf("%d rules are deleted", n)
 	}
 	check("")
 	if n, err := s.Clear(); n != 0 || err != nil {
@@ -219,8 +219,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestLargeRulesKeepTheirForm makes rules of the form Lists that exceed a limit of the other forms. A change that would give them such a
-// form is refused: a start could not read the rule again.
+// TestLargeRulesKeepTheirForm creates rules of the form Lists that exceed a limit of the other forms. A change to such a form must be
+// refused, because a start could not read the rule again.
 func TestLargeRulesKeepTheirForm(t *testing.T) {
 	fsys := vfs.NewMem()
 	s := open(t, fsys)
@@ -256,7 +256,7 @@ func TestLargeRulesKeepTheirForm(t *testing.T) {
 	}
 }
 
-// TestApplyNothing refuses all updates of a batch, or deletes rules that do not exist: the file stays as it is.
+// TestApplyNothing checks that the file is not rewritten if all updates of a batch are refused, or if the deleted rules do not exist.
 func TestApplyNothing(t *testing.T) {
 	s := open(t, vfs.NewMem())
 	_, err := s.Apply([]Update{{"a", json.RawMessage(`{}`), noon}})
@@ -265,16 +265,16 @@ func TestApplyNothing(t *testing.T) {
 	_, err = s.Apply([]Update{{"a", json.RawMessage(`{"active":1}`), noon}, {"none", nil, noon}})
 	must(t, err)
 	if s.Set() != before {
-		t.Error("the rules are stored again")
+		t.Error("the rules were rewritten")
 	}
 	_, err = s.Apply([]Update{{"a", nil, noon}})
 	must(t, err)
 	if s.Set() == before {
-		t.Error("a deletion is not stored")
+		t.Error("a deletion was not stored")
 	}
 }
 
-// TestApplyAgain applies updates again, as a run after a crash does.
+// TestApplyAgain applies updates twice, as a batch that runs again after a crash does.
 func TestApplyAgain(t *testing.T) {
 	s := open(t, vfs.NewMem())
 	updates := []Update{{"a", json.RawMessage(`{"precedence":1}`), noon}, {"b", json.RawMessage(`{"conditions":{"query":{"words":"x"}}}`), noon}, {"a", nil, noon}}

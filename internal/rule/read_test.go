@@ -9,7 +9,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// code is the code of an error for users; "" for none.
+// code returns the code of an error for users, or "".
 func code(err error) apierr.Code {
 	if err == nil {
 		return ""
@@ -21,7 +21,7 @@ func code(err error) apierr.Code {
 }
 
 func TestReadConditions(t *testing.T) {
-	for _, tt := range []struct{ given, want string }{ // shown, or the code
+	for _, tt := range []struct{ given, want string }{ // the shown form, or the error code
 		{`[]`, `[]`},
 		{`null`, `[]`},
 		{`"x"`, "invalid_dynamic_search_rule_conditions"},
@@ -88,7 +88,7 @@ func TestReadActions(t *testing.T) {
 	pin := func(selector, action string) string {
 		return `[{"selector": ` + selector + `, "action": ` + action + `}]`
 	}
-	for _, tt := range []struct{ given, want string }{ // shown, or the code
+	for _, tt := range []struct{ given, want string }{ // the shown form, or the error code
 		{`null`, refused}, {`[]`, refused}, {`{}`, refused}, {`"x"`, refused}, {`[null]`, refused}, {`[{}]`, refused}, {`[[]]`, refused},
 		{`[{"selector": {}}]`, refused},
 		{`[{"action": {"type": "pin", "position": 0}}]`, refused},
@@ -147,7 +147,7 @@ func TestReadActions(t *testing.T) {
 	}
 }
 
-// FuzzRead makes sure that what is read, written and read again is the same rule, and that nothing panics.
+// FuzzRead checks that a parsed rule survives formatting, and that nothing panics.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{
 		`{"uid":"r","description":"d","priority":18446744073709551615,"active":false,"conditions":[{"scope":"query","contains":"é"},{"scope":"time","start":"2001-01-01T02:00:00.25+02:00"}],"actions":[{"selector":{"indexUid":"a","id":"1"},"action":{"type":"pin","position":3}}]}`,

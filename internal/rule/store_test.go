@@ -31,12 +31,12 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// pinning is a change that pins a document.
+// pinning returns a change that pins a document.
 func pinning(id string, position uint32) Change {
 	return Change{Actions: []Action{{Selector: Selector{ID: &id}, Pin: &position}}, GivesActions: true}
 }
 
-// shown is all rules of a store.
+// shown returns all rules of a store as shown.
 func (s *Store) shown() string {
 	var b strings.Builder
 	for _, r := range s.Dump() {
@@ -92,7 +92,7 @@ func TestPut(t *testing.T) {
 		uids = append(uids, r.UID)
 	}
 	if got := strings.Join(uids, " "); got != "a b r z" {
-		t.Errorf("they come as %s", got)
+		t.Errorf("List returns %s", got)
 	}
 	must(t, s.Delete("b"))
 	for _, uid := range []string{"b", "", "ä"} {
@@ -112,7 +112,7 @@ func TestValidUID(t *testing.T) {
 	}
 }
 
-// TestPowerFailure cuts the power at every step of a change and of a deletion: the rules are those before or those after, and those after
+// TestPowerFailure cuts the power at every step of a change and of a deletion: the rules must be the old or the new ones, and the new ones
 // once the change was acknowledged.
 func TestPowerFailure(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -146,7 +146,7 @@ func TestPowerFailure(t *testing.T) {
 			}
 		}
 		if got := open(t, mem.CrashClone(nil)).shown(); got != after {
-			t.Errorf("acknowledged, but gone after a failure: %s", got)
+			t.Errorf("an acknowledged change is lost after a failure: %s", got)
 		}
 		if len(clones) < 6 {
 			t.Errorf("only %d steps", len(clones))
@@ -168,7 +168,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%d: %v", n, err)
 		}
 		if s.shown() != before || open(t, mem).shown() != before {
-			t.Errorf("%d: a change that failed is there", n)
+			t.Errorf("%d: a failed change has an effect", n)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// TestTakeIn opens a store beside rules that an import kept, and cuts the power at every step.
+// TestTakeIn opens a store beside rules that an import left, and cuts the power at every step.
 func TestTakeIn(t *testing.T) {
 	mem := vfs.NewMem()
 	_, _, err := open(t, mem).Put("b", pinning("own", 0))
@@ -218,10 +218,10 @@ func TestTakeIn(t *testing.T) {
 			t.Errorf("%d: %s, want %s", i, got, want)
 		}
 		if b, err := vfs.ReadFile(fsys, "kept/rules/2.json"); string(b) != strange {
-			t.Errorf("%d: what is not understood is %q, %v", i, b, err)
+			t.Errorf("%d: the part that is not understood is %q, %v", i, b, err)
 		}
 		if _, err := fsys.Stat("kept/rules/0.json"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%d: what was taken in is there still: %v", i, err)
+			t.Errorf("%d: the imported file is left: %v", i, err)
 		}
 	}
 	if s.shown() != want || len(clones) < 5 {
@@ -234,7 +234,7 @@ func TestTakeIn(t *testing.T) {
 	}
 }
 
-// TestReload reads what another store has written, and then what nobody can read.
+// TestReload reads what another store has written, and then a damaged file.
 func TestReload(t *testing.T) {
 	fsys := vfs.NewMem()
 	s, other := open(t, fsys), open(t, fsys)
