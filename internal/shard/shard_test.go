@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestScores compares with numbers that a standard XXH3 library gives.
+// TestScores compares scores with those of a standard XXH3 library.
 func TestScores(t *testing.T) {
 	names := []string{"s1", "s2", "s3"}
 	for _, tt := range []struct {
@@ -27,10 +27,10 @@ func TestScores(t *testing.T) {
 		}
 		two, three := NewRing(names[:2]), NewRing([]string{"s3", "s1", "s2", "s1"})
 		if got := two.Names()[two.Owner([]byte(tt.id))]; got != tt.of2 {
-			t.Errorf("of two shards %s has %s, want %s", got, tt.id, tt.of2)
+			t.Errorf("with two shards, %s owns %s, want %s", got, tt.id, tt.of2)
 		}
 		if got := three.Names()[three.Owner([]byte(tt.id))]; got != tt.of3 {
-			t.Errorf("of three shards %s has %s, want %s", got, tt.id, tt.of3)
+			t.Errorf("with three shards, %s owns %s, want %s", got, tt.id, tt.of3)
 		}
 		if got := Winner(names, tt.id); got != tt.of3 {
 			t.Errorf("%s wins %s, want %s", got, tt.id, tt.of3)
@@ -41,7 +41,7 @@ func TestScores(t *testing.T) {
 	}
 }
 
-// TestAddingAShard moves only what the new one wins, and spreads documents evenly.
+// TestAddingAShard checks that a new shard takes only documents that it owns from others, and that documents are spread evenly.
 func TestAddingAShard(t *testing.T) {
 	before, after := NewRing([]string{"a", "b", "c"}), NewRing([]string{"a", "b", "c", "new"})
 	counts := map[string]int{}
@@ -70,10 +70,10 @@ func BenchmarkOwner(b *testing.B) {
 	}
 }
 
-// TestNoRingHasNoShard asks where there is no network, as a request for documents of a shard may.
-func TestNoRingHasNoShard(t *testing.T) {
+// TestANilRingHasNoShard asks a nil ring, as a request for documents of a shard does if there is no network.
+func TestANilRingHasNoShard(t *testing.T) {
 	var none *Ring
 	if none.Has("a") {
-		t.Error("no ring has a shard")
+		t.Error("a nil ring has a shard")
 	}
 }
