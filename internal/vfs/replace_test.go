@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A file that is replaced has its old or its new bytes after a crash at any moment, and the new ones once Replace has returned.
+// TestReplaceIsAllOrNothing checks that a replaced file has its old or its new content after a crash at any moment, and the new content
+// once Replace has returned.
 func TestReplaceIsAllOrNothing(t *testing.T) {
 	broken := errors.New("disk on fire")
 	for _, count := range []int64{1, 1 << 40} {
@@ -57,7 +58,8 @@ func TestReplaceIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// A crash between the rename and the sync of the directory may leave the file under both names. The next Replace must not write to it.
+// TestReplaceIsAllOrNothingAfterACrash checks the state that a crash between the rename and the sync of the directory may leave, with the
+// file under both names. The next Replace must not write to that file.
 func TestReplaceIsAllOrNothingAfterACrash(t *testing.T) {
 	broken := errors.New("disk on fire")
 	mem := NewMem()
@@ -106,8 +108,9 @@ func TestReplaceIsAllOrNothingAfterACrash(t *testing.T) {
 	}
 }
 
-// What was made in a directory before a file there is replaced is there after each crash that leaves the new file: it may name the others.
-func TestReplaceComesAfterWhatWasMadeBefore(t *testing.T) {
+// TestReplaceComesAfterEarlierNames checks that files created in a directory before a Replace exist after each crash that leaves the
+// replaced file: it may refer to them.
+func TestReplaceComesAfterEarlierNames(t *testing.T) {
 	const others = 6
 	before, after := 0, 0
 	for n := int64(0); ; n++ {
@@ -118,7 +121,7 @@ func TestReplaceComesAfterWhatWasMadeBefore(t *testing.T) {
 		if _, err := Replace(mem, "/a/x", []byte("old")); err != nil {
 			t.Fatal(err)
 		}
-		for i := range others { // durable, but for their names
+		for i := range others { // durable except for their names
 			if err := WriteFile(mem, "/a/"+string(rune('a'+i)), []byte("other")); err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +136,7 @@ func TestReplaceComesAfterWhatWasMadeBefore(t *testing.T) {
 			after++
 			for i := range others {
 				if b, err := ReadFile(crashed, "/a/"+string(rune('a'+i))); err != nil || string(b) != "other" {
-					t.Errorf("operation %d fails: the new file is there, and %c is not: %q %v", n, 'a'+i, b, err)
+					t.Errorf("operation %d fails: the new file exists, but %c does not: %q %v", n, 'a'+i, b, err)
 				}
 			}
 		}
@@ -146,14 +149,15 @@ func TestReplaceComesAfterWhatWasMadeBefore(t *testing.T) {
 	}
 }
 
-// A directory is durable once MakeDir has returned nil, also when calls before failed at any operation, or the process was killed there.
+// TestMadeDirectoriesAreDurable checks that a directory is durable once MakeDir has returned nil, also if earlier calls failed at any
+// operation or the process was killed.
 func TestMadeDirectoriesAreDurable(t *testing.T) {
 	broken := errors.New("disk on fire")
 	for _, count := range []int64{1, 1 << 40} {
 		for n := int64(0); ; n++ {
 			mem := NewMem()
 			fail := FailFrom(n, count, func(o Op) bool { return o.Kind.Changes() }, broken)
-			if count == 1 { // else the process was killed
+			if count == 1 { // otherwise the process was killed
 				fail = mem.LoseOnError(fail)
 			}
 			err := MakeDir(Hook(mem, fail), "/a/b/c")
@@ -161,7 +165,7 @@ func TestMadeDirectoriesAreDurable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if again := MakeDir(mem, "/a/b/c"); again != nil {
-				t.Fatalf("a second time: %v", again)
+				t.Fatalf("second call: %v", again)
 			}
 			if _, err := mem.CrashClone(nil).Stat("/a/b/c"); err != nil {
 				t.Errorf("operation %d failed before: %v", n, err)
@@ -176,7 +180,8 @@ func TestMadeDirectoriesAreDurable(t *testing.T) {
 	}
 }
 
-// A data directory may lie in one that svc may not read, or in a file system that cannot sync directories.
+// TestDirectoriesInOnesThatCannotBeSynced creates a data directory in a directory that svc may not read, and in a file system that cannot
+// sync directories.
 func TestDirectoriesInOnesThatCannotBeSynced(t *testing.T) {
 	for _, test := range []struct {
 		err error
@@ -203,7 +208,7 @@ func TestDirectoriesInOnesThatCannotBeSynced(t *testing.T) {
 			}
 		}
 		if err := MakeDir(disk, "/mnt/new"); err == nil {
-			t.Errorf("%v: a new directory that is not durable is no error", test.err)
+			t.Errorf("%v: a new directory that is not durable gives no error", test.err)
 		}
 	}
 	mem := NewMem()
@@ -217,8 +222,8 @@ func TestDirectoriesInOnesThatCannotBeSynced(t *testing.T) {
 	}
 }
 
-// Files and directories may hold secrets.
-func TestWhatIsMadeIsForItsOwnerAlone(t *testing.T) {
+// TestFilesAreForTheirOwnerOnly checks the modes of files and directories, which may hold secrets.
+func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	if err := MakeDir(OS, dir); err != nil {
 		t.Fatal(err)

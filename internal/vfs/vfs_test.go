@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Each implementation gives the same answers to the same calls.
+// TestFileSystemsAgree checks that all implementations give the same answers to the same calls.
 func TestFileSystemsAgree(t *testing.T) {
 	systems := map[string]FS{
 		"os":     OS,
@@ -59,7 +59,7 @@ func TestFileSystemsAgree(t *testing.T) {
 			if err := fsys.Link(at("x"), at("y")); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("link onto a file: %v", err)
 			}
-			if name != "os" || ReplacesOpen { // else the systems differ
+			if name != "os" || ReplacesOpen { // elsewhere, systems differ
 				must(fsys.Link(at("z"), at("z2")))
 				must(fsys.Rename(at("z2"), at("z")))
 				want("z", "one")
@@ -151,8 +151,8 @@ func TestLockIsExclusive(t *testing.T) {
 	}
 }
 
-// A crash keeps exactly what was synced when nothing else survives.
-func TestStrictCrashKeepsWhatWasSynced(t *testing.T) {
+// TestStrictCrashKeepsSyncedData checks that a strict crash keeps exactly what was synced.
+func TestStrictCrashKeepsSyncedData(t *testing.T) {
 	m := NewMem()
 	check := func(err error) {
 		t.Helper()
@@ -193,9 +193,9 @@ func TestStrictCrashKeepsWhatWasSynced(t *testing.T) {
 	}
 }
 
-// Whatever a seed keeps, synced bytes are there, unsynced ones are a prefix
-// with blocks torn to zeros, and a replaced name stands for the old or the new file.
-func TestSeededCrashStaysWithinItsPromise(t *testing.T) {
+// TestSeededCrashKeepsSyncedData checks crashes with all seeds: synced bytes stay, unsynced ones are a prefix with blocks of zeros, and a
+// replaced name refers to the old or the new file.
+func TestSeededCrashKeepsSyncedData(t *testing.T) {
 	synced, unsynced := bytes.Repeat([]byte("s"), 700), bytes.Repeat([]byte("u"), 3000)
 	seen := map[string]bool{}
 	for seed := range uint64(200) {
@@ -299,8 +299,9 @@ func TestHookKeepsOSFiles(t *testing.T) {
 	}
 }
 
-// TestSyncsThatFailLose: what a sync could not make durable is not so after the next one, until it is written, or named, anew.
-func TestSyncsThatFailLose(t *testing.T) {
+// TestFailedSyncsLose checks that data of a failed sync are not durable after the next sync, until they are written, or the name is
+// created, again.
+func TestFailedSyncsLose(t *testing.T) {
 	mem := NewMem()
 	fails := true
 	disk := Hook(mem, mem.LoseOnError(func(o Op) error {
@@ -335,7 +336,7 @@ func TestSyncsThatFailLose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g.Sync() == nil || disk.SyncDir("/") == nil {
-		t.Fatal("syncs that fail are no errors")
+		t.Fatal("a failed sync gives no error")
 	}
 	fails = false
 	left := func() string {
