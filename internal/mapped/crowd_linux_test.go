@@ -16,7 +16,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// randomParts returns the parts of a mapped file that the system takes to be read at random.
+// randomParts returns the parts of a mapped file that have random access advice.
 func randomParts(t *testing.T, f *File) []Part {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -42,8 +42,8 @@ func randomParts(t *testing.T, f *File) []Part {
 	return parts
 }
 
-// The system is told of the parts that are read at single places while files are crowded, and only then.
-func TestScatteredPartsAreToldToTheSystem(t *testing.T) {
+// TestScatteredPartsAreAdvised checks that scattered parts get random access advice while files are crowded, and only then.
+func TestScatteredPartsAreAdvised(t *testing.T) {
 	page := int64(os.Getpagesize())
 	name := filepath.Join(t.TempDir(), "scattered")
 	if err := os.WriteFile(name, make([]byte, 100*page), 0o666); err != nil {
@@ -85,7 +85,7 @@ func TestScatteredPartsAreToldToTheSystem(t *testing.T) {
 	check("another was opened meanwhile", append([]Part{a, b}, Part{50 * page, 2 * page})...)
 }
 
-// What is not in memory is told, and pages can be taken out of memory.
+// TestMissingPages checks that pages can be evicted from memory, and that evicted pages are reported as missing.
 func TestMissingPages(t *testing.T) {
 	page := int64(os.Getpagesize())
 	f := coldFile(t, 64*page)
@@ -96,7 +96,7 @@ func TestMissingPages(t *testing.T) {
 		sum |= b
 	}
 	if sum != 0 {
-		t.Error("other bytes")
+		t.Error("the bytes differ")
 	}
 	checkMissing(t, f, f.Missing(0, 64*page), nil)
 	want := []Part{{8 * page, 4 * page}, {20 * page, 2 * page}}
@@ -111,17 +111,17 @@ func TestMissingPages(t *testing.T) {
 		}
 		return true
 	}
-	// A page that was just read may wait in a list of its processor, where the system does not take it out.
+	// A page that was just read may be in a per-CPU list, from which the system does not evict it.
 	for end := time.Now().Add(5 * time.Second); !out(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Skip("this system keeps pages that it is told to take out")
+			t.Skip("this system does not evict pages on request")
 		}
 	}
 	checkMissing(t, f, f.Missing(5, 64*page-9), want)
 }
 
-// coldFile returns a file of so many zeros of which no page is in memory. PageOut could not take them out: it takes only pages that are
-// mapped, and may leave those that were not read from the disk.
+// coldFile returns a file of zeros with no page in memory. PageOut could not do this: it takes only mapped pages, and may leave pages that
+// were not read from the disk.
 func coldFile(t *testing.T, size int64) *File {
 	t.Helper()
 	w, err := os.Create(filepath.Join(t.TempDir(), "cold"))
@@ -152,8 +152,8 @@ func coldFile(t *testing.T, size int64) *File {
 	return f
 }
 
-// checkMissing compares the missing parts of a file with those that were taken out of memory. The system may take out others: if a second
-// look finds these absent, too, the test ends.
+// checkMissing compares the missing parts of a file with the evicted ones. The system may evict others: if a second check finds these
+// missing as well, it skips the test.
 func checkMissing(t *testing.T, f *File, got, want []Part) {
 	t.Helper()
 	page := int64(os.Getpagesize())
@@ -178,8 +178,8 @@ func checkMissing(t *testing.T, f *File, got, want []Part) {
 	}
 }
 
-// TestRequestedPages requests far more than a disk reads ahead: the last piece has to come into memory, too. The test looks at its first
-// page, as the rest of a piece does not come where the disk reads ahead less than a piece.
+// TestRequestedPages requests far more than a disk reads ahead: the last piece must come into memory as well. The test checks its first
+// page only, because a disk that reads ahead less than a piece does not load the rest.
 func TestRequestedPages(t *testing.T) {
 	const size = 20 << 20
 	f := coldFile(t, size)
@@ -193,6 +193,6 @@ func TestRequestedPages(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("the last piece was not read")
 		}
-		f.Advise(0, size, WillNeed) // a page may leave memory before it is seen
+		f.Advise(0, size, WillNeed) // a page may be evicted before it is checked
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"svc/internal/vfs"
 )
 
-// fitIn sets a memory for a test.
+// fitIn sets the memory size for a test.
 func fitIn(t *testing.T, bytes int64) {
 	before := memory.Load()
 	FitIn(bytes)
 	t.Cleanup(func() { FitIn(before) })
 }
 
-// Files are crowded from some share of the memory on, and until they are below a smaller one.
+// TestCrowded checks that files become crowded above a share of the memory, and stay so until they are below a smaller share.
 func TestCrowded(t *testing.T) {
 	if MappedBytes() != 0 {
 		t.Fatalf("%d bytes are mapped before the test", MappedBytes())
@@ -50,7 +50,7 @@ func TestCrowded(t *testing.T) {
 	fitIn(t, 12*size)
 	for i, step := range []struct {
 		add    int
-		memory int64 // of files; 0: as before
+		memory int64 // memory; 0: as before
 		want   bool
 	}{
 		{9, 0, false}, {1, 0, true}, {-1, 0, true}, {-1, 0, false}, {1, 0, false}, {1, 0, true},
@@ -66,7 +66,7 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestAdviceChangesNoByte reads a file while advice of all kinds is given and files become crowded and are not any more.
+// TestAdviceChangesNoByte reads a file while all kinds of advice are given, and while files become crowded and uncrowded.
 func TestAdviceChangesNoByte(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	want := make([]byte, 300_000)
@@ -100,7 +100,7 @@ func TestAdviceChangesNoByte(t *testing.T) {
 			f.Advise(at, n, Advice(rng.IntN(int(PageOut)+1)))
 		}
 		if end := min(at+n, int64(len(want))); !bytes.Equal(f.Bytes()[at:end], want[at:end]) {
-			t.Fatalf("other bytes from %d to %d", at, end)
+			t.Fatalf("the bytes from %d to %d differ", at, end)
 		}
 	}
 	if err := f.Close(); err != nil {
@@ -109,7 +109,7 @@ func TestAdviceChangesNoByte(t *testing.T) {
 	f.Scatter([]Part{{0, 1}}) // too late, but harmless
 }
 
-// Advice splits mappings: where they might run short, files are not crowded.
+// TestManyFilesAreNotCrowded checks that files do not become crowded when mappings might run short, because advice splits mappings.
 func TestManyFilesAreNotCrowded(t *testing.T) {
 	if MappedBytes() != 0 {
 		t.Fatalf("%d bytes are mapped before the test", MappedBytes())
@@ -146,8 +146,8 @@ func TestManyFilesAreNotCrowded(t *testing.T) {
 	}
 }
 
-// TestColdFiles makes more files cold than can be at once, closes one of them, and then lets memory be too small for all. None can be cold
-// then, and pages are read one by one only while a file is cold or files are crowded.
+// TestColdFiles makes more files cold than the limit, closes one of them, and then reduces the memory. Then no file may be cold. Pages are
+// read one by one only while a file is cold or files are crowded.
 func TestColdFiles(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, make([]byte, 2*smallFile), 0o666); err != nil {
@@ -185,6 +185,6 @@ func TestColdFiles(t *testing.T) {
 	}
 	FitIn(1 << 40)
 	if PageByPage() {
-		t.Error("pages are read one by one, and no file is cold")
+		t.Error("pages are read one by one although no file is cold")
 	}
 }

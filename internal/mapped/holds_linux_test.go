@@ -11,8 +11,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestHoldsNotWhatTheSystemForgot drops a file from the system's cache before it is mapped.
-func TestHoldsNotWhatTheSystemForgot(t *testing.T) {
+// TestHoldsSeesEvictedPages evicts a file from the page cache before it is mapped.
+func TestHoldsSeesEvictedPages(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	w, err := os.Create(name)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestHoldsNotWhatTheSystemForgot(t *testing.T) {
 	switch int64(fs.Type) {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
 	default:
-		t.Skip("this file system may keep what it was asked to drop")
+		t.Skip("this file system may not evict pages on request")
 	}
 	f, err := Open(vfs.OS, name)
 	if err != nil {
@@ -50,6 +50,6 @@ func TestHoldsNotWhatTheSystemForgot(t *testing.T) {
 		}
 	}
 	if missing == 0 {
-		t.Error("each page is said to be in memory, and none was read")
+		t.Error("all pages are reported as in memory although none was read")
 	}
 }

@@ -95,8 +95,8 @@ func TestEmptyAndMissingFiles(t *testing.T) {
 	}
 }
 
-// TestSmallFilesAreReadWhereMappingsRunShort opens a small file and a larger one when there are as many mappings as may be.
-func TestSmallFilesAreReadWhereMappingsRunShort(t *testing.T) {
+// TestSmallFilesAreReadWithoutMappings opens a small and a larger file when the limit of mappings is reached.
+func TestSmallFilesAreReadWithoutMappings(t *testing.T) {
 	defer func(old func() int64) { mostMappings = old }(mostMappings)
 	dir := t.TempDir()
 	for _, tt := range []struct {
@@ -125,7 +125,7 @@ func TestSmallFilesAreReadWhereMappingsRunShort(t *testing.T) {
 		}
 		f.Advise(0, 100, WillNeed)
 		if !bytes.Equal(f.Bytes(), content) {
-			t.Errorf("%s: other bytes", tt.what)
+			t.Errorf("%s: the bytes differ", tt.what)
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -136,7 +136,7 @@ func TestSmallFilesAreReadWhereMappingsRunShort(t *testing.T) {
 	}
 }
 
-// A page that was just read is in memory. Of what is no part of a mapping nothing else is known.
+// TestHolds checks that a page that was just read is reported as in memory. Bytes outside a mapping are always reported so.
 func TestHolds(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	if err := os.WriteFile(name, bytes.Repeat([]byte("abcd"), 50_000), 0o600); err != nil {
@@ -154,7 +154,7 @@ func TestHolds(t *testing.T) {
 	}
 	for _, at := range []int64{-1, 200_000, 1 << 40} {
 		if !f.Holds(at) {
-			t.Errorf("byte %d is said not to be in memory", at)
+			t.Errorf("byte %d is reported as not in memory", at)
 		}
 	}
 }

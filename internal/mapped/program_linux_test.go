@@ -41,7 +41,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestReleaseProgram counts the resident pages of files before and after, and runs code of the released pages again.
+// TestReleaseProgram counts the resident file pages before and after the release, and runs code of released pages again.
 func TestReleaseProgram(t *testing.T) {
 	before := residentOfFiles(t)
 	ReleaseProgram()
@@ -49,7 +49,7 @@ func TestReleaseProgram(t *testing.T) {
 	if after >= before {
 		t.Errorf("%d KiB of files are resident, %d before", after, before)
 	}
-	t.Logf("%d KiB of files were resident, %d are", before, after)
+	t.Logf("%d KiB of files were resident, now %d", before, after)
 }
 
 func residentOfFiles(t *testing.T) int {
@@ -67,6 +67,6 @@ func residentOfFiles(t *testing.T) int {
 			return kib
 		}
 	}
-	t.Skip("the system does not tell what is resident of files")
+	t.Skip("the system does not report resident file pages")
 	return 0
 }

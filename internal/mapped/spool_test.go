@@ -34,9 +34,9 @@ func TestSpool(t *testing.T) {
 					t.Fatalf("%d bytes of %d: %v", len(got), len(want), err)
 				}
 				if s.GiveBack(); !bytes.Equal(got, want) {
-					t.Fatalf("%d bytes are others once they were given back", len(got))
+					t.Fatalf("%d bytes changed after they were released", len(got))
 				}
-				if len(got) > 0 { // of the mapping alone
+				if len(got) > 0 { // only for a mapping
 					got[len(got)-1] = 0
 				}
 			}
@@ -44,7 +44,7 @@ func TestSpool(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := fsys.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-				t.Error("the file is there still:", err)
+				t.Error("the file is left:", err)
 			}
 		})
 	}
