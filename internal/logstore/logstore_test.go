@@ -34,7 +34,7 @@ func (m *model) next() uint64 { return m.first + uint64(len(m.entries)) }
 
 func (m *model) clone() *model { return &model{m.first, slices.Clone(m.entries)} }
 
-// has reports how a log differs from the model, "" if it does not. Entries at its front may be there still.
+// differs describes how a log differs from the model, or returns "". The log may still have removed entries at its front.
 func (m *model) differs(l *Log) string {
 	first, next := l.First(), l.Next()
 	if next != m.next() || first > m.first {
@@ -65,7 +65,7 @@ type step struct {
 	model func(*model)
 }
 
-// randomStep returns a step that is possible on m. Entries are from bytes to some frames long, and all different.
+// randomStep returns a step that is possible on m. Entries have from a few bytes to several frames, and all differ.
 func randomStep(r *rand.Rand, m *model) step {
 	entry := func() []byte {
 		return bytes.Repeat(fmt.Appendf(nil, "%x-", r.Uint64()), r.IntN(1+r.IntN(9)))
@@ -92,7 +92,7 @@ func randomStep(r *rand.Rand, m *model) step {
 	}
 }
 
-// TestAgainstASlice runs random steps, with the log opened again between them now and then.
+// TestAgainstASlice runs random steps, and reopens the log now and then.
 func TestAgainstASlice(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -123,13 +123,13 @@ func TestAgainstASlice(t *testing.T) {
 	}
 }
 
-// TestACrashAnywhere has a power failure before every operation that changes something, in the middle of random steps: what is left is
-// the log before the step that ran, or after it.
+// TestACrashAnywhere cuts the power before every changing operation in the middle of random steps: the log must be as before or after
+// the running step.
 func TestACrashAnywhere(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		mem, m := vfs.NewMem(), &model{first: 1}
-		was := []*model{m.clone()} // before the step that runs, and before a write that was not synced
+		was := []*model{m.clone()} // before the running step, and before an unsynced write
 		clones := 0
 		check := func() {
 			for _, c := range []*vfs.MemFS{mem.CrashClone(nil), mem.CrashClone(r), mem.CrashClone(r)} {
@@ -140,9 +140,9 @@ func TestACrashAnywhere(t *testing.T) {
 				}
 				i := slices.IndexFunc(was, func(m *model) bool { return m.differs(l) == "" })
 				if e := m.differs(l); i < 0 && e != "" {
-					t.Fatalf("seed %d: the log is neither what it was (%s) nor what it becomes (%s)", seed, was[0].differs(l), e)
+					t.Fatalf("seed %d: the log is neither in the old state (%s) nor in the new one (%s)", seed, was[0].differs(l), e)
 				}
-				// It goes on, and another crash finds that.
+				// The log must continue, and a second crash must find that.
 				left := m.clone()
 				if i >= 0 {
 					left = was[i].clone()
@@ -168,7 +168,7 @@ func TestACrashAnywhere(t *testing.T) {
 		l := open(t, crashing)
 		for n := range 40 {
 			s := randomStep(r, m)
-			if len(was) > 1 && (strings.HasPrefix(s.name, "back") || strings.HasPrefix(s.name, "from")) { // they may sync nothing
+			if len(was) > 1 && (strings.HasPrefix(s.name, "back") || strings.HasPrefix(s.name, "from")) { // these may not sync
 				if err := l.Sync(); err != nil {
 					t.Fatal(err)
 				}
@@ -199,12 +199,12 @@ func TestACrashAnywhere(t *testing.T) {
 		}
 		l.Close()
 		if clones < 200 {
-			t.Errorf("%d states were looked at: the test does not reach what it is for", clones)
+			t.Errorf("only %d states were checked", clones)
 		}
 	}
 }
 
-// TestEverySyncIsNeeded leaves out the syncs of one kind: crashes tell.
+// TestEverySyncIsNeeded leaves out the syncs of one kind: a crash must then lose data.
 func TestEverySyncIsNeeded(t *testing.T) {
 	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpSyncDir} {
 		lost := false
@@ -224,13 +224,13 @@ func TestEverySyncIsNeeded(t *testing.T) {
 			lost = err != nil || m.differs(after) != ""
 		}
 		if !lost {
-			t.Errorf("without any %s nothing is lost", kind)
+			t.Errorf("without %s no data are lost", kind)
 		}
 	}
 }
 
-// TestOrderlyEndsAreDurable: a log that was closed says so after a power failure, too: else a damaged last append would be taken for one
-// that was cut short.
+// TestOrderlyEndsAreDurable checks that the mark of a closed log survives a power failure: without it, a damaged last append would be read
+// as one that was cut short.
 func TestOrderlyEndsAreDurable(t *testing.T) {
 	mem := vfs.NewMem()
 	l := open(t, mem)
@@ -276,7 +276,7 @@ type unsyncedFile struct{ vfs.File }
 
 func (unsyncedFile) Sync() error { return nil }
 
-// TestErrors fails every operation that changes something, once: the log has what it had, or what was asked for, and goes on.
+// TestErrors fails every changing operation once: the log must have its old or its new content, and continue.
 func TestErrors(t *testing.T) {
 	full := errors.New("no space left")
 	for seed := range uint64(20) {
@@ -288,7 +288,7 @@ func TestErrors(t *testing.T) {
 			l, err := Open(Options{FS: vfs.Hook(mem, func(o vfs.Op) error {
 				err := hook(o)
 				failed = failed || err != nil
-				// A removal that comes undone is not lost: Open refuses a log from which a file behind that one was removed.
+				// A removal that is undone loses nothing: Open refuses a log if a file after the removed one is missing.
 				if err != nil && (o.Kind != vfs.OpSyncDir || last != vfs.OpRemove) {
 					mem.Lose(o.Name)
 				}
@@ -321,7 +321,7 @@ func TestErrors(t *testing.T) {
 					t.Fatalf("seed %d, failure %d, step %d, %s: %s", seed, n, i, s.name, d)
 				}
 			}
-			for err = full; err != nil; { // after a failure, only an append that succeeds tells what is there
+			for err = full; err != nil; { // after a failure, only a successful append shows the content
 				if err = l.Append([]byte("at last")); err != nil && !errors.Is(err, full) {
 					t.Fatalf("seed %d, failure %d: %v", seed, n, err)
 				}
@@ -342,8 +342,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestAppendsAtOnce appends on several goroutines while some syncs fail: what was acknowledged is durable, and stays in the log.
-func TestAppendsAtOnce(t *testing.T) {
+// TestConcurrentAppends appends on several goroutines while some syncs fail: acknowledged entries must be durable and stay in the log.
+func TestConcurrentAppends(t *testing.T) {
 	full := errors.New("no space left")
 	for seed := range uint64(10) {
 		mem := vfs.NewMem()
@@ -353,7 +353,7 @@ func TestAppendsAtOnce(t *testing.T) {
 			if o.Kind != vfs.OpSync {
 				return nil
 			}
-			runtime.Gosched() // the others go on up to the lock
+			runtime.Gosched() // lets the others run up to the lock
 			mu.Lock()
 			defer mu.Unlock()
 			if r.IntN(8) > 0 {
@@ -390,7 +390,7 @@ func TestAppendsAtOnce(t *testing.T) {
 						return
 					}
 					if !has(after, entry) {
-						t.Errorf("seed %d: entry %s was acknowledged, and a power failure loses it", seed, entry)
+						t.Errorf("seed %d: a power failure loses the acknowledged entry %s", seed, entry)
 					}
 					after.Close()
 					mu.Lock()
@@ -402,7 +402,7 @@ func TestAppendsAtOnce(t *testing.T) {
 		running.Wait()
 		for _, entry := range appended {
 			if !has(l, entry) {
-				t.Errorf("seed %d: entry %s was acknowledged, and is not in the log", seed, entry)
+				t.Errorf("seed %d: the acknowledged entry %s is not in the log", seed, entry)
 			}
 		}
 		l.Close()
@@ -412,7 +412,7 @@ func TestAppendsAtOnce(t *testing.T) {
 	}
 }
 
-// TestFlippedBytes flips every byte of a log that was closed in order: each that counts is noticed.
+// TestFlippedBytes flips every byte of a log that was closed in order: each relevant change must be detected.
 func TestFlippedBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 4))
 	mem, m := vfs.NewMem(), &model{first: 1}
@@ -430,7 +430,7 @@ func TestFlippedBytes(t *testing.T) {
 		}
 		m.entries = append(m.entries, []byte("at the end"))
 	}
-	counts := map[string]int{} // bytes, by file
+	counts := map[string]int{} // relevant bytes by file
 	for _, f := range l.files {
 		counts[fileName(f.number)] = int(f.size)
 	}
@@ -460,7 +460,7 @@ func TestFlippedBytes(t *testing.T) {
 			case err != nil:
 				t.Fatalf("byte %d of %s: %v", i, name, err)
 			case i < counts[name]:
-				t.Errorf("byte %d of %s, of which %d count: nobody notices", i, name, counts[name])
+				t.Errorf("byte %d of %s, of which %d count: the change is not detected", i, name, counts[name])
 				after.Close()
 			default:
 				if d := m.differs(after); d != "" {
@@ -487,16 +487,16 @@ func TestFlippedBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := Open(Options{FS: c, Dir: "log", FileSize: 600}); err == nil {
-				t.Errorf("%s is missing, and nobody notices", name)
+				t.Errorf("the missing %s is not detected", name)
 			}
 		}
 	}
 	if len(names) < 3 {
-		t.Errorf("there are only %d files", len(names))
+		t.Errorf("only %d files", len(names))
 	}
 }
 
-// TestFilesOfAnotherLog puts a file of another log, and an append of one, in the place of one of the same length.
+// TestFilesOfAnotherLog replaces a file by one of another log with the same length, and an append by one of another log.
 func TestFilesOfAnotherLog(t *testing.T) {
 	fill := func(text string) (*vfs.MemFS, []string) {
 		mem := vfs.NewMem()
@@ -518,7 +518,7 @@ func TestFilesOfAnotherLog(t *testing.T) {
 	own, names := fill("own")
 	other, _ := fill("not")
 	if len(names) < 3 {
-		t.Fatalf("there are only the files %q", names)
+		t.Fatalf("only the files %q", names)
 	}
 	for _, name := range names {
 		a, err := vfs.ReadFile(own, "log/"+name)
@@ -537,13 +537,13 @@ func TestFilesOfAnotherLog(t *testing.T) {
 			}
 			var damage *apierr.Corruption
 			if _, err := Open(Options{FS: c, Dir: "log", FileSize: 600}); !errors.As(err, &damage) {
-				t.Errorf("%s %s is of another log, and nobody notices: %v", what, name, err)
+				t.Errorf("%s %s of another log is not detected: %v", what, name, err)
 			}
 		}
 	}
 }
 
-// TestDamageWhileOpen flips a byte of an append that was read at the start.
+// TestDamageWhileOpen flips a byte of an append that was checked at the start.
 func TestDamageWhileOpen(t *testing.T) {
 	mem := vfs.NewMem()
 	l := open(t, mem)
@@ -567,7 +567,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	}
 }
 
-// golden is a file with one append of two entries, closed in order.
+// golden is a file with one append of two entries that was closed in order.
 const golden = "svclog\x00\x01" + // header
 	"\x00\x00\x00\x00\x00\x00\x00\x00" + "\xff\xff\xff\xff\xff\xff\xff\xff" + "\x01\x00\x00\x00\x00\x00\x00\x00" +
 	"\x00\x00\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" + "\x99\x47\x1d\x49\x21\x67\xc1\x6b" +
@@ -589,7 +589,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestAnAppendCostsOneSync appends to a file that was begun.
+// TestAnAppendCostsOneSync appends to an existing file.
 func TestAnAppendCostsOneSync(t *testing.T) {
 	mem, operations := vfs.NewMem(), new(vfs.Log)
 	l := open(t, vfs.Hook(mem, operations.Hook))
@@ -606,7 +606,8 @@ func TestAnAppendCostsOneSync(t *testing.T) {
 	}
 }
 
-// TestATornAppendOfFrames cuts an append short whose entry is a frame itself: it is no damage unless the frame may follow the append.
+// TestATornAppendOfFrames truncates an append whose entry is itself a frame. That counts as damage only if the frame may
+// follow the append.
 func TestATornAppendOfFrames(t *testing.T) {
 	mem := vfs.NewMem()
 	l := open(t, mem)
@@ -633,8 +634,8 @@ func TestATornAppendOfFrames(t *testing.T) {
 	}
 }
 
-// TestReadersHoldNothing: who is given entries may wait for somebody who appends some.
-func TestReadersHoldNothing(t *testing.T) {
+// TestReadersHoldNoLock checks that a reader which receives entries may wait for a goroutine that appends.
+func TestReadersHoldNoLock(t *testing.T) {
 	l := open(t, vfs.NewMem())
 	if err := l.Append([]byte("1"), []byte("2")); err != nil {
 		t.Fatal(err)
@@ -656,7 +657,7 @@ func TestReadersHoldNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestMissingEntries(t *testing.T) {
 	l := open(t, vfs.NewMem())
 	if err := l.Reset(10); err != nil {
 		t.Fatal(err)
@@ -677,11 +678,11 @@ func TestWhatIsNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.Append([]byte("late")); err == nil {
-		t.Error("a closed log takes entries")
+		t.Error("a closed log accepts entries")
 	}
 }
 
-// FuzzScan reads any bytes as a file: what is found in them is what the same entries make.
+// FuzzScan reads any bytes as a file: encoding the entries found must give the same frames.
 func FuzzScan(f *testing.F) {
 	mem := vfs.NewMem()
 	l := open(f, mem)
@@ -728,7 +729,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestAppendsOfAKilledProgramAreDurable: what Open finds is durable, also if the program that wrote it was killed before the sync.
+// TestAppendsOfAKilledProgramAreDurable checks that what Open finds is durable, even if the program was killed before the sync.
 func TestAppendsOfAKilledProgramAreDurable(t *testing.T) {
 	mem := vfs.NewMem()
 	if err := open(t, mem).Write([]byte("a")); err != nil {
@@ -745,8 +746,8 @@ func TestAppendsOfAKilledProgramAreDurable(t *testing.T) {
 	}
 }
 
-// TestFilesThatAnotherContinuesAreDurable: what was written and not synced is durable before another file says that it is there.
-func TestFilesThatAnotherContinuesAreDurable(t *testing.T) {
+// TestFilesAreDurableBeforeTheNext checks that unsynced data are durable before a next file states that they exist.
+func TestFilesAreDurableBeforeTheNext(t *testing.T) {
 	mem := vfs.NewMem()
 	l := open(t, mem)
 	if err := l.Write([]byte("a"), []byte("b")); err != nil {
@@ -761,8 +762,8 @@ func TestFilesThatAnotherContinuesAreDurable(t *testing.T) {
 	}
 }
 
-// TestFailedSync: what was written and could not be synced is not in the log, and others may be appended in its place. A second sync that
-// succeeds changes nothing about that.
+// TestFailedSync checks that an append whose sync failed is not in the log, and that others may take its place. A second, successful sync
+// makes no difference.
 func TestFailedSync(t *testing.T) {
 	for _, by := range []string{"sync", "write", "truncate", "reset", "close"} {
 		mem := vfs.NewMem()
@@ -789,7 +790,7 @@ func TestFailedSync(t *testing.T) {
 			err = l.Write([]byte("c"))
 		case "truncate":
 			err = l.TruncateBack(3)
-			if err == nil { // it takes off nothing
+			if err == nil { // removes nothing
 				err = l.Sync()
 			}
 		case "reset":
@@ -818,15 +819,15 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestAFailedSyncBeforeAnOpen: Open can read an append whose sync has failed. What it finds is durable, though a sync of that file would
-// succeed without effect.
+// TestAFailedSyncBeforeAnOpen checks that an append whose sync failed, but which Open can read, is made durable by Open, although another
+// sync of that file would have no effect.
 func TestAFailedSyncBeforeAnOpen(t *testing.T) {
 	for _, before := range []int{0, 1, 3, 40} {
 		mem := vfs.NewMem()
 		fails := false
 		l := open(t, vfs.Hook(mem, mem.LoseOnError(func(o vfs.Op) error {
 			if o.Kind == vfs.OpSync && fails {
-				return errors.New("of the test")
+				return errors.New("injected failure")
 			}
 			return nil
 		})))
@@ -842,28 +843,28 @@ func TestAFailedSyncBeforeAnOpen(t *testing.T) {
 		}
 		fails = true
 		if l.Sync() == nil {
-			t.Fatal("a sync that fails is no error")
+			t.Fatal("a failed sync gives no error")
 		}
-		l.Close() // it cannot be closed in order
+		l.Close() // cannot close in order
 		l = open(t, mem)
 		m.entries = append(m.entries, []byte("a"), []byte("b"))
 		if d := m.differs(l); d != "" {
-			t.Errorf("%d entries before: the test does not reach what it is for: %s", before, d)
+			t.Errorf("%d entries before: the log lacks the unsynced append: %s", before, d)
 		}
 		if d := m.differs(open(t, mem.CrashClone(nil))); d != "" {
-			t.Errorf("%d entries before: a crash behind the open: %s", before, d)
+			t.Errorf("%d entries before: a crash after the open: %s", before, d)
 		}
 		m.entries = append(m.entries, []byte("c"))
 		if err := l.Append([]byte("c")); err != nil {
 			t.Fatal(err)
 		}
 		if d := m.differs(open(t, mem.CrashClone(nil))); d != "" {
-			t.Errorf("%d entries before: a crash behind another append: %s", before, d)
+			t.Errorf("%d entries before: a crash after another append: %s", before, d)
 		}
 	}
 }
 
-// TestCrashesOfAnOpen: whenever the power goes while a log is opened, what was durable before is there.
+// TestCrashesOfAnOpen cuts the power at any point while a log is opened: everything durable before must stay.
 func TestCrashesOfAnOpen(t *testing.T) {
 	for _, size := range []int{10, 700} { // several appends in a file, and one
 		mem, m := vfs.NewMem(), &model{first: 1}
