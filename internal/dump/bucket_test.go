@@ -27,16 +27,16 @@ import (
 	"svc/internal/vfs"
 )
 
-// store speaks as much of S3 as a multipart upload needs, and the token service.
+// store implements the part of S3 that a multipart upload needs, and the token service.
 type store struct {
 	*httptest.Server
 	mu      sync.Mutex
 	parts   map[int][]byte
 	objects map[string][]byte
 	aborted int
-	fail    func(r *http.Request) int // a status to answer with, or 0
+	fail    func(r *http.Request) int // status to answer, or 0
 	signers map[string]bool           // access keys that signed requests
-	session string                    // of the token service
+	session string                    // session of the token service
 }
 
 func newStore(t *testing.T) *store {
@@ -128,7 +128,7 @@ func (s *store) bucket() *Bucket {
 	}
 }
 
-// maker makes a Maker that only uploads.
+// maker returns a Maker that only uploads.
 func maker(t *testing.T, allowed outbound.Policy) *Maker {
 	dir := filepath.Join(t.TempDir(), "data")
 	place := PlaceIn(dir)
@@ -159,10 +159,10 @@ func TestUpload(t *testing.T) {
 	})
 	must(t, err)
 	if !bytes.Equal(s.objects["/backups/svc/daily/data.svc.snapshot"], content) {
-		t.Errorf("the store has %d objects, and not what was uploaded", len(s.objects))
+		t.Errorf("the store has %d objects, but not the uploaded content", len(s.objects))
 	}
 	if len(s.parts) != 5 || failures != 0 || s.aborted != 0 || !s.signers["key"] {
-		t.Errorf("%d parts, %d failures left, %d given up, signed by %v", len(s.parts), failures, s.aborted, s.signers)
+		t.Errorf("%d parts, %d failures left, %d aborted, signed by %v", len(s.parts), failures, s.aborted, s.signers)
 	}
 	if left, _ := os.ReadDir(m.o.Place.Work); len(left) > 0 {
 		t.Errorf("parts stay: %v", left)
@@ -218,7 +218,7 @@ func TestUploadErrors(t *testing.T) {
 				t.Errorf("error %v, want %v", err, tt.write)
 			}
 			if s.aborted != tt.aborted || len(s.objects) > 0 {
-				t.Errorf("given up %d times, want %d; objects %v", s.aborted, tt.aborted, len(s.objects))
+				t.Errorf("aborted %d times, want %d; objects %v", s.aborted, tt.aborted, len(s.objects))
 			}
 		})
 	}
@@ -238,7 +238,7 @@ func TestUploadCanceled(t *testing.T) {
 		return err
 	})
 	if !errors.Is(err, stopped) || s.aborted != 1 {
-		t.Errorf("error %v, given up %d times", err, s.aborted)
+		t.Errorf("error %v, aborted %d times", err, s.aborted)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestBucketCheck(t *testing.T) {
 	}
 }
 
-// TestSnapshotToBucket makes a snapshot in a store and imports it.
+// TestSnapshotToBucket writes a snapshot to a store and imports it.
 func TestSnapshotToBucket(t *testing.T) {
 	s := newStore(t)
 	in := open(t, filepath.Join(t.TempDir(), "data"), func(o *Options, _ *task.Options) {
@@ -282,6 +282,6 @@ func TestSnapshotToBucket(t *testing.T) {
 		t.Errorf("indexes %q", back.catalog.UIDs())
 	}
 	if _, err := os.Stat(in.o.SnapshotFile); err == nil {
-		t.Error("there is a local snapshot, too")
+		t.Error("a local snapshot exists as well")
 	}
 }

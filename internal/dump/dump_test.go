@@ -21,7 +21,7 @@ import (
 	"svc/internal/webhook"
 )
 
-// filled makes an instance with something of every kind, whose last tasks wait.
+// filled returns an instance with objects of every kind, whose last tasks are waiting.
 func filled(t *testing.T) *instance {
 	dir := filepath.Join(t.TempDir(), "data")
 	in := open(t, dir, nil)
@@ -58,7 +58,7 @@ func filled(t *testing.T) *instance {
 	must(t, os.WriteFile(filepath.Join(in.o.Place.Kept, rulesDir, "000000000.json"), []byte(`{"uid":"r"}`), 0o666))
 	in.close()
 
-	// From here on nothing runs but dumps: tasks pile up behind one that never does.
+	// From here on only dumps run: other tasks wait behind one that never runs.
 	in = open(t, dir, func(_ *Options, o *task.Options) { o.MaxBatchTasks = 0 })
 	more := `{"id":9}` + "\n"
 	metadata := "noted"
@@ -86,7 +86,7 @@ func filled(t *testing.T) *instance {
 	return in
 }
 
-// dumpNow makes a dump of an instance whose queue runs nothing, and returns its path.
+// dumpNow dumps an instance whose queue runs no tasks, and returns the path of the dump.
 func dumpNow(t *testing.T, in *instance) string {
 	t.Helper()
 	own := in.enqueue("", in.createDump(), "")
@@ -103,7 +103,7 @@ func dumpNow(t *testing.T, in *instance) string {
 
 func TestLayout(t *testing.T) {
 	in := filled(t)
-	in.o.Rules = func() [][]byte { return [][]byte{[]byte(`{"uid":"q"}`)} } // beside one that is kept
+	in.o.Rules = func() [][]byte { return [][]byte{[]byte(`{"uid":"q"}`)} } // beside a stored rule
 	file := dumpNow(t, in)
 	if got := filepath.Base(file); got != "20260304-050607008.dump" {
 		t.Errorf("the dump is called %s", got)
@@ -134,15 +134,15 @@ func TestLayout(t *testing.T) {
 	a, b := strings.Split(string(want), "\n"), strings.Split(listing.String(), "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			t.Fatalf("the dump is not as in %s (UPDATE_GOLDEN=1 writes it): line %d is\n%s\nwant\n%s", golden, i+1, b[i], a[i])
+			t.Fatalf("the dump differs from %s (UPDATE_GOLDEN=1 writes it): line %d is\n%s\nwant\n%s", golden, i+1, b[i], a[i])
 		}
 	}
 	if len(a) != len(b) {
-		t.Errorf("the dump has %d lines, not the %d of %s (UPDATE_GOLDEN=1 writes it)", len(b), len(a), golden)
+		t.Errorf("the dump has %d lines, want the %d of %s (UPDATE_GOLDEN=1 writes it)", len(b), len(a), golden)
 	}
 }
 
-// TestRoundTrip dumps an imported dump: everything but the second dump's own task must be the same.
+// TestRoundTrip dumps an imported dump: everything except the task of the second dump must be the same.
 func TestRoundTrip(t *testing.T) {
 	first := filled(t)
 	file := dumpNow(t, first)
@@ -179,7 +179,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 
-	// What the dump does not show: the objects of the API.
+	// Compare the objects of the API, which the dump does not show.
 	all := func(in *instance) (tasks []*task.Task) {
 		must(t, in.queue.Each(func(t *task.Task) error { tasks = append(tasks, t); return nil }, func(*task.Batch) error { return nil }))
 		return tasks
@@ -213,7 +213,7 @@ func TestRoundTrip(t *testing.T) {
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// withoutTrace drops what is no fact but a stop watch from lines of batches.
+// withoutTrace removes measured times from lines of batches.
 func withoutTrace(t *testing.T, lines []string) []string {
 	t.Helper()
 	out := slices.Clone(lines)
@@ -232,7 +232,7 @@ func withoutTrace(t *testing.T, lines []string) []string {
 	return out
 }
 
-// held returns a view that can be taken for sure.
+// held returns a view that must not fail.
 func held(v *index.View, err error) *index.View {
 	if err != nil {
 		panic(err)

@@ -20,14 +20,14 @@ import (
 	"svc/internal/task"
 )
 
-// target is another instance, which remembers what it was asked.
+// target is another instance that records its requests.
 type target struct {
 	*httptest.Server
 	mu        sync.Mutex
 	requests  []string // METHOD PATH BODY, in order; documents are sorted to the end of an index
 	documents map[string][]string
 	bodies    int // requests with documents
-	largest   int // bytes of one, unpacked
+	largest   int // largest unpacked body, in bytes
 	indexes   map[string]bool
 	fail      func(r *http.Request) int
 	key       string
@@ -75,7 +75,7 @@ func (s *target) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// source is an instance with three indexes.
+// source returns an instance with three indexes.
 func source(t *testing.T, change func(*Options)) *instance {
 	in := open(t, filepath.Join(t.TempDir(), "data"), func(o *Options, _ *task.Options) {
 		if change != nil {
@@ -159,7 +159,7 @@ func TestExportOfSome(t *testing.T) {
 func TestExportPayloadSize(t *testing.T) {
 	in, to := source(t, nil), newTarget(t)
 	c := export(to.URL, map[string]task.ExportIndex{"fruits": {}})
-	c.PayloadSize = 35 // two documents and a bit
+	c.PayloadSize = 35 // a little more than two documents
 	in.run("", c, "")
 	slices.Sort(to.documents["fruits"])
 	if n := len(slices.Compact(to.documents["fruits"])); n != 100 || to.largest > 35 || to.bodies < 50 {
@@ -193,7 +193,7 @@ func TestExportFails(t *testing.T) {
 	}
 }
 
-// TestExportToRedirect exports to an address that only knows another one.
+// TestExportToRedirect exports to an address that redirects to another one.
 func TestExportToRedirect(t *testing.T) {
 	for _, status := range []int{http.StatusMovedPermanently, http.StatusTemporaryRedirect} {
 		to := newTarget(t)
@@ -207,7 +207,7 @@ func TestExportToRedirect(t *testing.T) {
 	}
 }
 
-// TestRetries asks a server that is not well yet, and one that never is.
+// TestRetries exports to a server that recovers, and to one that never does.
 func TestRetries(t *testing.T) {
 	to := newTarget(t)
 	left := 3
@@ -231,7 +231,7 @@ func TestRetries(t *testing.T) {
 	}
 	r.url, r.giveUp = "http://127.0.0.1:1", 20*time.Millisecond
 	if err := r.send(t.Context(), "POST", "/indexes", map[string]string{}); err == nil {
-		t.Error("nobody listens, and no error")
+		t.Error("an export to a closed port succeeds")
 	}
 }
 

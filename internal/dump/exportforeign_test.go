@@ -14,8 +14,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestExportByAForeignIndexThatCannotBeOpened filters by an index whose files cannot be opened now: the error says so, and not that
-// there is no such index.
+// TestExportByAForeignIndexThatCannotBeOpened filters by an index whose files cannot be opened now: the error must say so, instead of that
+// the index does not exist.
 func TestExportByAForeignIndexThatCannotBeOpened(t *testing.T) {
 	var refuses atomic.Bool
 	o := limits()
@@ -46,7 +46,7 @@ func TestExportByAForeignIndexThatCannotBeOpened(t *testing.T) {
 	put("authors", `{"filterableAttributes":["land"]}`, `{"id":"ann","land":"FR"}`)
 	put("books", `{"filterableAttributes":["by"],"foreignKeys":[{"fieldName":"by","foreignIndexUid":"authors"},{"fieldName":"lost","foreignIndexUid":"nowhere"}]}`,
 		`{"id":1,"by":"ann"}`)
-	for i := range 70 { // of so many the start opens none
+	for i := range 70 { // so many that the start opens none
 		put(fmt.Sprintf("other%d", i), "", "")
 	}
 	must(t, catalog.Close())

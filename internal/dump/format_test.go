@@ -9,7 +9,7 @@ import (
 	"svc/internal/task"
 )
 
-// vectored is an instance with vectors: of floats and of bits, one document without any.
+// vectored returns an instance with float and bit vectors, and one document without vectors.
 func vectored(t *testing.T) *instance {
 	dir := filepath.Join(t.TempDir(), "data")
 	in := open(t, dir, nil)
@@ -22,7 +22,7 @@ func vectored(t *testing.T) *instance {
 	return open(t, dir, func(_ *Options, o *task.Options) { o.MaxBatchTasks = 0 })
 }
 
-// withVectors is the state of an instance and the documents of its indexes as dumps have them.
+// withVectors returns the state of an instance, with documents as in dumps.
 func withVectors(t *testing.T, in *instance) string {
 	t.Helper()
 	var b strings.Builder
@@ -38,8 +38,8 @@ func withVectors(t *testing.T, in *instance) string {
 	return b.String()
 }
 
-// Data directories that an earlier svc of this format wrote, as snapshots, are read as they were. When a format
-// changes, the version of data directories grows, and with it the number in the names of these files.
+// TestFilesOfThisFormat reads data directories that earlier versions of svc wrote in this format, as snapshots. When a format changes, the
+// version of data directories increases, and with it the number in the names of these files.
 func TestFilesOfThisFormat(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) *instance{"format-2": filled, "format-2-vectors": vectored} {
 		snapshot, text := filepath.Join("testdata", name+".snapshot"), filepath.Join("testdata", name+".txt")

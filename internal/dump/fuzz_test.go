@@ -13,12 +13,12 @@ import (
 	"svc/internal/vfs"
 )
 
-// discarding is a payload that nobody keeps.
+// discarding is a payload that is thrown away.
 type discarding struct{ io.Writer }
 
 func (discarding) Discard() {}
 
-// FuzzUnpack takes any tar apart: nothing may be written outside of the work directory, and what comes out is documents.
+// FuzzUnpack unpacks any tar file: nothing may be written outside the work directory, and the result must be valid documents.
 func FuzzUnpack(f *testing.F) {
 	for _, entries := range [][]entry{minimal(), v5("{}\n"), {{name: "../x", content: "y"}}, {{name: "tasks/update_files/1.jsonl", content: `{"a":1}{"b":`}}} {
 		var b bytes.Buffer
@@ -65,7 +65,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestSecretsOfFinishedTasks: only a task that is still to run needs its secrets.
+// TestSecretsOfFinishedTasks checks that dumps have the secrets of unfinished tasks only.
 func TestSecretsOfFinishedTasks(t *testing.T) {
 	for _, kind := range []string{
 		`{"export":{"url":"http://a.test","api_key":"canary-of-a-key","indexes":{}}},"details":{"Export":{"url":"http://a.test","api_key":"canary-of-a-key","indexes":{}}}`,
@@ -87,7 +87,7 @@ func TestSecretsOfFinishedTasks(t *testing.T) {
 	}
 }
 
-// FuzzTask reads any line as a task: what is read is written and read again the same.
+// FuzzTask decodes any line as a task: encoding and decoding the result must give the same task.
 func FuzzTask(f *testing.F) {
 	for _, line := range []string{
 		`{"uid":4,"batchUid":null,"indexUid":"birds","status":"enqueued","type":{"documentImport":{"primary_key":"id","method":"ReplaceDocuments","documents_count":2,"allow_index_creation":true}},"details":{"DocumentAdditionOrUpdate":{"received_documents":2,"indexed_documents":null}},"enqueuedAt":"2026-01-02T03:04:05Z"}`,
@@ -107,7 +107,7 @@ func FuzzTask(f *testing.F) {
 		}
 		dumped, err := encodeTask(first)
 		if err != nil {
-			t.Skip() // a time that JSON has no form for
+			t.Skip() // a time that JSON cannot express
 		}
 		second, err := decodeTask(dumped)
 		if err != nil {
@@ -123,7 +123,7 @@ func FuzzTask(f *testing.F) {
 	})
 }
 
-// FuzzOldTask reads any line as a task of a dump of version 5: what is read can be written as one of version 6.
+// FuzzOldTask decodes any line as a task of a dump of version 5: the result must be encodable as version 6.
 func FuzzOldTask(f *testing.F) {
 	for _, line := range []string{
 		`{"id":0,"indexUid":"films","content":{"DocumentAddition":{"content_uuid":"bbbb","merge_strategy":"ReplaceDocuments","primary_key":null,"documents_count":1,"allow_index_creation":true}},"events":[{"Created":"2022-10-05T11:00:00Z"},{"Processing":"2022-10-05T11:00:01Z"},{"Succeeded":{"result":{"DocumentAddition":{"indexed_documents":1}},"timestamp":"2022-10-05T11:00:02Z"}}]}`,
@@ -148,7 +148,7 @@ func FuzzOldTask(f *testing.F) {
 	})
 }
 
-// FuzzSnapshot takes any tar apart as a snapshot: nothing may be written outside of the data directory, or over a file of its own.
+// FuzzSnapshot unpacks any tar file as a snapshot: nothing may be written outside the data directory, or over one of its own files.
 func FuzzSnapshot(f *testing.F) {
 	for _, entries := range [][]entry{
 		{{name: "VERSION", content: "svc 1\n"}, {name: "tasks/queue.db", content: "x"}, {name: "indexes/a/manifest", content: "y"}},
@@ -186,7 +186,7 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// TestNamesAreBounded: an archive of empty entries is small, but what is kept of their names would not be.
+// TestNamesAreBounded imports an archive with many empty entries, which is small, but whose names would take much memory.
 func TestNamesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", maxNameBytes-20)
 	pipe, w := io.Pipe()

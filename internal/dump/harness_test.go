@@ -26,7 +26,7 @@ import (
 	"svc/internal/webhook"
 )
 
-// instance is the part of a server that is behind the HTTP API.
+// instance is the part of a server behind the HTTP API.
 type instance struct {
 	t       *testing.T
 	dir     string
@@ -38,14 +38,14 @@ type instance struct {
 	closed  bool
 }
 
-// moment is when all instances of these tests live.
+// moment is the current time of all instances of these tests.
 var moment = time.Date(2026, 3, 4, 5, 6, 7, 8_000_000, time.UTC)
 
 func limits() index.Options {
 	return index.Options{FS: vfs.OS, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 2, Now: func() time.Time { return moment }}
 }
 
-// open opens or makes the instance of a directory. change, which may be nil, changes its options.
+// open opens or creates the instance of a directory. change may be nil or change its options.
 func open(t *testing.T, dir string, change func(*Options, *task.Options)) *instance {
 	t.Helper()
 	in := &instance{t: t, dir: dir}
@@ -54,7 +54,7 @@ func open(t *testing.T, dir string, change func(*Options, *task.Options)) *insta
 	var err error
 	in.catalog, err = index.OpenCatalog(place.Indexes, limits())
 	must(t, err)
-	clock := moment // keys made at one moment have no order
+	clock := moment // keys created at the same time have no order
 	in.keys, err = auth.Open(auth.Options{File: place.Keys, MasterKey: "a master key of the tests", Now: func() time.Time {
 		clock = clock.Add(time.Hour)
 		return clock
@@ -117,7 +117,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// enqueue makes a task; documents, one a line, are the payload of an addition.
+// enqueue enqueues a task. documents, one per line, are the payload of an addition.
 func (in *instance) enqueue(uid string, c task.Content, documents string) *task.Task {
 	in.t.Helper()
 	n := task.New{IndexUID: uid, Content: c}
@@ -133,7 +133,7 @@ func (in *instance) enqueue(uid string, c task.Content, documents string) *task.
 	return t
 }
 
-// wait returns a task once it is finished.
+// wait returns a task once it has finished.
 func (in *instance) wait(uid uint32) *task.Task {
 	in.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -147,7 +147,7 @@ func (in *instance) wait(uid uint32) *task.Task {
 	return nil
 }
 
-// run makes a task and waits for it, which must succeed.
+// run enqueues a task and waits for it, which must succeed.
 func (in *instance) run(uid string, c task.Content, documents string) *task.Task {
 	in.t.Helper()
 	t := in.wait(in.enqueue(uid, c, documents).UID)
@@ -167,7 +167,7 @@ func (in *instance) createDump() task.CreateDump {
 	return task.CreateDump{Keys: keys}
 }
 
-// imported imports a dump into a new directory and opens it; its queue runs nothing.
+// imported imports a dump into a new directory and opens it. Its queue runs no tasks.
 func imported(t *testing.T, file string) *instance {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -191,7 +191,7 @@ func update(t *testing.T, body string) task.UpdateSettings {
 	return task.UpdateSettings{Update: u, MayCreate: true}
 }
 
-// tarball reads a gzipped tar: names in order, and contents by name.
+// tarball reads a gzipped tar file. It returns names in order, and contents by name.
 func tarball(t *testing.T, file string) (names []string, contents map[string]string) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -213,7 +213,7 @@ func tarball(t *testing.T, file string) (names []string, contents map[string]str
 	}
 }
 
-// entry of an archive that a test writes.
+// entry is an entry of an archive that a test writes.
 type entry struct {
 	name, content string
 	kind          byte

@@ -19,7 +19,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// minimal are the entries that a dump cannot do without, and one index.
+// minimal returns the required entries of a dump, with one index.
 func minimal() []entry {
 	return []entry{
 		{name: "./metadata.json", content: `{"dumpVersion":"V6","dbVersion":"1.42.1","dumpDate":"2026-01-02T03:04:05Z"}`},
@@ -72,7 +72,7 @@ func TestImportMinimal(t *testing.T) {
 		t.Errorf("task 8: %s", waiting.AppendJSON(nil))
 	}
 	if _, err := in.queue.Batch(4, nil); err == nil {
-		t.Error("a batch that no task names is there")
+		t.Error("a batch without tasks was imported")
 	}
 	if next := in.enqueue("x", task.ClearDocuments{}, ""); next.UID != 9 {
 		t.Errorf("the next task has uid %d, want 9", next.UID)
@@ -83,7 +83,7 @@ func TestImportRefuses(t *testing.T) {
 	addition := `{"uid":0,"indexUid":"x","status":"enqueued","type":{"documentImport":{"primary_key":null,"method":"ReplaceDocuments","documents_count":2,"allow_index_creation":true}},"enqueuedAt":"2026-01-02T03:04:05Z"}`
 	for name, tt := range map[string]struct {
 		entries []entry
-		want    string // in the error
+		want    string // part of the error
 	}{
 		"no metadata":       {without(minimal(), "./metadata.json"), "metadata.json"},
 		"no keys":           {without(minimal(), "keys.jsonl"), "keys.jsonl"},
@@ -129,7 +129,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// allTasks is the set of all uids, which takes few bytes.
+// allTasks returns the set of all uids, which takes few bytes.
 func allTasks(t *testing.T) string {
 	t.Helper()
 	s := allUIDs(t)
@@ -142,24 +142,24 @@ func allTasks(t *testing.T) string {
 	return string(text)
 }
 
-// TestBombs reads what is small packed and large unpacked; the counters start near their bounds.
+// TestBombs reads small archives that unpack to huge ones. The counters start close to their limits.
 func TestBombs(t *testing.T) {
 	packed := &countingReader{n: 10}
 	m := &meter{ctx: t.Context(), packed: packed, unpacked: freeBytes}
 	if _, err := io.Copy(io.Discard, m.reader(bytes.NewReader(make([]byte, 1<<20)))); err == nil {
-		t.Error("a gigabyte out of ten bytes is read")
+		t.Error("ten bytes that unpack to a gigabyte are accepted")
 	}
 	packed.n = freeBytes / 10
 	if _, err := io.Copy(io.Discard, m.reader(bytes.NewReader(make([]byte, 1<<20)))); err != nil {
-		t.Errorf("ten times as much as went in: %v", err)
+		t.Errorf("unpacking to ten times the size: %v", err)
 	}
 	long := &lineLimit{r: io.LimitReader(zeros{}, 1<<20), line: maxLineBytes - 1<<10}
 	if _, err := io.Copy(io.Discard, long); err == nil {
-		t.Error("a line without an end is read")
+		t.Error("an endless line is accepted")
 	}
 	u := newUnpacker(vfs.NewMem(), "/", nil)
 	if err := u.entry("metadata.json", maxSmall+1, strings.NewReader("{}")); err == nil {
-		t.Error("a huge file of metadata is read")
+		t.Error("a huge metadata file is accepted")
 	}
 }
 
@@ -167,7 +167,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// TestTruncated cuts a dump off at many places: each is an error.
+// TestTruncated truncates a dump at many places, each of which must give an error.
 func TestTruncated(t *testing.T) {
 	whole, err := os.ReadFile(writeTarball(t, minimal()...))
 	must(t, err)
@@ -175,7 +175,7 @@ func TestTruncated(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "cut.dump")
 		must(t, os.WriteFile(name, whole[:cut], 0o666))
 		if err := importDump(t.Context(), filepath.Join(t.TempDir(), "data"), name); err == nil {
-			t.Errorf("%d of %d bytes are imported", cut, len(whole))
+			t.Errorf("a dump cut to %d of %d bytes is imported", cut, len(whole))
 		}
 	}
 	flipped := bytes.Clone(whole)

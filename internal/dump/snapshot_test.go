@@ -20,7 +20,7 @@ import (
 	"svc/segment"
 )
 
-// snapshotNow makes a snapshot of an instance whose queue runs nothing.
+// snapshotNow makes a snapshot of an instance whose queue runs no tasks.
 func snapshotNow(t *testing.T, in *instance) error {
 	t.Helper()
 	own := in.enqueue("", task.CreateSnapshot{}, "")
@@ -28,7 +28,7 @@ func snapshotNow(t *testing.T, in *instance) error {
 	return err
 }
 
-// isVersion accepts one content of VERSION.
+// isVersion returns a check that accepts one content of VERSION.
 func isVersion(want string) func([]byte) (string, error) {
 	return func(b []byte) (string, error) {
 		if string(b) != want {
@@ -44,7 +44,7 @@ func importSnapshot(t *testing.T, dir, file string) error {
 	return ImportSnapshot(t.Context(), SnapshotImportOptions{FS: vfs.OS, Place: PlaceIn(dir), File: file, CheckVersion: isVersion("svc test\n"), Index: limits()})
 }
 
-// state is all that an instance holds, as text.
+// state returns everything in an instance as text.
 func state(t *testing.T, in *instance) string {
 	t.Helper()
 	var b strings.Builder
@@ -96,9 +96,9 @@ func TestSnapshot(t *testing.T) {
 		if info.Mode().Perm() != snapshotMode {
 			t.Errorf("the snapshot has mode %s", info.Mode())
 		}
-		must(t, snapshotNow(t, in)) // replaces it
+		must(t, snapshotNow(t, in)) // replaces the first
 		if _, err := os.Stat(in.o.Place.Work); err == nil {
-			t.Error("the work directory stays behind")
+			t.Error("the work directory is left")
 		}
 		names, _ := tarball(t, in.o.SnapshotFile)
 		if names[0] != VersionFile || !slices.Contains(names, "kept/dynamic-search-rules/000000000.json") || !slices.Contains(names, "chats.json") {
@@ -108,7 +108,7 @@ func TestSnapshot(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "data")
 		must(t, importSnapshot(t, dir, in.o.SnapshotFile))
 		back := open(t, dir, func(_ *Options, o *task.Options) { o.MaxBatchTasks = 0 })
-		// The first snapshot's task is still enqueued here: nothing has finished it.
+		// The task of the first snapshot is still enqueued here: it never ran in this instance.
 		want := before + ""
 		got := state(t, back)
 		lines := strings.SplitAfter(got, "\n")
@@ -122,7 +122,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestSnapshotDuringCompaction replaces the segments of an index while a snapshot is made of it.
+// TestSnapshotDuringCompaction replaces the segments of an index while its snapshot is written.
 func TestSnapshotDuringCompaction(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	in := open(t, dir, nil)
@@ -140,7 +140,7 @@ func TestSnapshotDuringCompaction(t *testing.T) {
 			continue
 		}
 		if _, err := os.Stat(f.Path); err != nil {
-			t.Errorf("a segment of the frozen view is gone: %v", err)
+			t.Errorf("a segment of the frozen view was removed: %v", err)
 		}
 	}
 	frozen.Release()
@@ -153,7 +153,7 @@ func TestSnapshotDuringCompaction(t *testing.T) {
 		}
 	}
 	if len(files) > 2 && left == len(files)-1 {
-		t.Error("the replaced segments stay after the release")
+		t.Error("the replaced segments are left after the release")
 	}
 }
 
@@ -222,7 +222,7 @@ func drop(e *entry, suffix string) {
 	}
 }
 
-// TestCanceled cancels each kind of task in the middle: nothing stays.
+// TestCanceled cancels each kind of task in the middle: no file may stay.
 func TestCanceled(t *testing.T) {
 	in := filled(t)
 	for name, f := range map[string]task.Executor{"dump": New(in.o).dump, "snapshot": New(in.o).snapshot} {
@@ -240,14 +240,14 @@ func TestCanceled(t *testing.T) {
 		left, err := os.ReadDir(in.o.DumpDir)
 		must(t, err)
 		if len(left) > 0 {
-			t.Errorf("%s: %v stays", name, left)
+			t.Errorf("%s: %v is left", name, left)
 		}
 	}
 }
 
 var errStopped = context.DeadlineExceeded
 
-// TestInterrupted leaves what a killed program leaves; the next task removes it.
+// TestInterrupted creates the leftovers of a killed program: the next task must remove them.
 func TestInterrupted(t *testing.T) {
 	in := filled(t)
 	must(t, os.MkdirAll(in.o.Place.Work, 0o777))
@@ -262,7 +262,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// damageQuietly flips a bit of a segment where opening it does not look.
+// damageQuietly flips a bit of a segment that opening does not check.
 func damageQuietly(t *testing.T, name string) {
 	t.Helper()
 	b, err := os.ReadFile(name)
@@ -280,10 +280,11 @@ func damageQuietly(t *testing.T, name string) {
 		}
 		b[i] ^= 4
 	}
-	t.Fatal("no byte is damaged quietly")
+	t.Fatal("opening detects a change of any byte")
 }
 
-// What is made of a damaged segment would look sound, and take the place of what is.
+// TestADamagedSegmentIsNotCopied checks that no dump, snapshot or export is made of a damaged segment: the copy would look sound, and
+// could replace a good one.
 func TestADamagedSegmentIsNotCopied(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	in := open(t, dir, nil)
@@ -312,7 +313,7 @@ func TestADamagedSegmentIsNotCopied(t *testing.T) {
 			t.Errorf("%s: %s: %v", name, done.Status, done.Error)
 		}
 	}
-	// A write to the index waits until it is mended, or deleted.
+	// A write to the index waits until it is repaired or deleted.
 	in.enqueue("x", rewriting, "")
 	for deadline := time.Now().Add(2 * time.Minute); len(in.queue.Parked()) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
@@ -333,8 +334,8 @@ func TestADamagedSegmentIsNotCopied(t *testing.T) {
 	}
 }
 
-// Each file operation of a snapshot and of a dump fails, once or from then on. What was there before stays, whole, unless
-// the new one has taken its place, and nothing unfinished stays beside it.
+// TestErrorsAtEveryOperationOfACopy fails each file operation of a snapshot and of a dump, once or permanently. The previous copy must
+// stay complete unless the new one has replaced it, and no unfinished file may stay.
 func TestErrorsAtEveryOperationOfACopy(t *testing.T) {
 	in := filled(t)
 	must(t, snapshotNow(t, in))
@@ -369,7 +370,7 @@ func TestErrorsAtEveryOperationOfACopy(t *testing.T) {
 						t.Fatalf("%s, operation %d: %v", name, n, err)
 					}
 				}
-				// The next one removes what this one could not.
+				// The next copy removes what this one could not.
 				must(t, New(in.o).workspace())
 				must(t, os.RemoveAll(in.o.Place.Work))
 				left, err := os.ReadDir(in.o.DumpDir)
@@ -380,7 +381,7 @@ func TestErrorsAtEveryOperationOfACopy(t *testing.T) {
 						t.Errorf("%s, operation %d: %s is left", name, n, file)
 						continue
 					}
-					tarball(t, file) // it reads to the end
+					tarball(t, file) // reads to the end
 					if strings.HasSuffix(file, ".dump") {
 						must(t, os.Remove(file))
 					}

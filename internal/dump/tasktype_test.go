@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryContentIsDumped: the types with a method Kind in internal/task are the contents of tasks. Each has a row, and what a row writes
-// has a name that a row reads.
+// TestEveryContentIsDumped checks that each content of tasks, which is a type with a method Kind in internal/task, has a row, and that a
+// row can read the name that it writes.
 func TestEveryContentIsDumped(t *testing.T) {
 	files, err := filepath.Glob("../task/content*.go")
 	if err != nil {

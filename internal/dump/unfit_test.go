@@ -10,7 +10,7 @@ import (
 	"svc/internal/task"
 )
 
-// unfit is an instance with vectors that do not fit their embedder any more, of two lengths, beside one that does.
+// unfit returns an instance with vectors of two lengths that no longer fit their embedder, and one that does.
 func unfit(t *testing.T, dir string) *instance {
 	in := open(t, dir, nil)
 	in.run("x", update(t, `{"embedders":{"e":{"source":"userProvided","dimensions":2}}}`), "")
@@ -25,21 +25,21 @@ func unfit(t *testing.T, dir string) *instance {
 	return in
 }
 
-// Dumps and their imports keep vectors that do not fit.
+// TestVectorsThatDoNotFitOutliveADump checks that dumps and imports keep vectors that do not fit.
 func TestVectorsThatDoNotFitOutliveADump(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	unfit(t, dir).close()
 	first := open(t, dir, func(_ *Options, o *task.Options) { o.MaxBatchTasks = 0 })
 	want := withVectors(t, first)
 	if !strings.Contains(want, `"embeddings":[[1.0,2.0]]`) || !strings.Contains(want, `"embeddings":[[7.0,8.0,9.0]]`) {
-		t.Fatalf("they are gone before: %s", want)
+		t.Fatalf("the vectors are missing before the dump: %s", want)
 	}
 	second := imported(t, dumpNow(t, first))
 	_, was, _ := strings.Cut(withVectors(t, first), `{"id":1`)
 	if _, is, _ := strings.Cut(withVectors(t, second), `{"id":1`); is != was {
 		t.Errorf("imported %s\nwant %s", is, was)
 	}
-	// They fit again.
+	// After a change of dimensions they fit again.
 	fits := index.UpdateSettings{Update: update(t, `{"embedders":{"e":{"dimensions":2}}}`).Update}
 	if _, err := second.catalog.Get("x").ApplyBeside(t.Context(), []index.Op{fits}, nil); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestVectorsThatDoNotFitOutliveADump(t *testing.T) {
 	}
 }
 
-// What is exported fits: the other side would refuse the rest.
+// TestVectorsThatDoNotFitAreNotExported checks that an export leaves out vectors that the other side would refuse.
 func TestVectorsThatDoNotFitAreNotExported(t *testing.T) {
 	in, to := unfit(t, filepath.Join(t.TempDir(), "data")), newTarget(t)
 	if done := in.run("", export(to.URL, nil), ""); done.Status != task.Succeeded {
