@@ -18,7 +18,7 @@ import (
 	"svc/simd"
 )
 
-// clustered makes unit vectors around a few hundred centres, as embeddings lie.
+// clustered returns unit vectors around a few hundred centres, like embeddings.
 func clustered(r *rand.Rand, rows, dimensions int) []float32 {
 	centres := make([]float32, 200*dimensions)
 	for i := range centres {
@@ -77,7 +77,7 @@ func similarity(c Codes, a, b []int8) (s int32) {
 	return s
 }
 
-// recall is the share of the exact neighbours, by the twin that scores every row, that got has.
+// recall returns the share of the k exact neighbours, found by scoring every row, that got contains.
 func recall(got []Neighbour, c Codes, q []int8, k int, allowed *roaring.Bitmap) float64 {
 	var all []Neighbour
 	for row := range uint32(c.Rows()) {
@@ -115,7 +115,7 @@ func TestSearchFindsTheNearest(t *testing.T) {
 	}
 }
 
-// flat makes unit vectors of few dimensions, turned into many.
+// flat returns unit vectors of few dimensions, rotated into many.
 func flat(r *rand.Rand, rows, few, dimensions int) []float32 {
 	axes := make([]float32, few*dimensions)
 	for i := range axes {
@@ -134,8 +134,9 @@ func flat(r *rand.Rand, rows, few, dimensions int) []float32 {
 	return vectors
 }
 
-// TestReachIsLongWhereNeighboursAreHardToTell walks with one reach where rows lie in few dimensions and where they lie in all.
-func TestReachIsLongWhereNeighboursAreHardToTell(t *testing.T) {
+// TestReachGrowsWhereNeighboursAreAlike searches with one reach among rows that lie in few dimensions and among rows in all: the walk must
+// score more rows among the latter.
+func TestReachGrowsWhereNeighboursAreAlike(t *testing.T) {
 	r := seeded(t)
 	const rows, queries = 3000, 60
 	scored := make(map[string]int)
@@ -156,7 +157,7 @@ func TestReachIsLongWhereNeighboursAreHardToTell(t *testing.T) {
 			code := q.AppendCode(nil, query)
 			found := g.Search(nil, code, reach, nil, Signs{}, 0)
 			if !slices.IsSortedFunc(found, func(a, b Neighbour) int { return int(b.Score) - int(a.Score) }) || len(found) > reach.Pool {
-				t.Fatalf("%s: %d found are too many, or not in order", name, len(found))
+				t.Fatalf("%s: %d hits are too many, or not in order", name, len(found))
 			}
 			sum += recall(found, codes, code, 10, nil)
 		}
@@ -165,7 +166,7 @@ func TestReachIsLongWhereNeighboursAreHardToTell(t *testing.T) {
 		}
 	}
 	if few, many := scored["few"], scored["many"]; few*3 > many*2 {
-		t.Errorf("%d rows were scored in few dimensions, %d in many", few, many)
+		t.Errorf("scored %d rows in few dimensions, %d in many; want more in many", few, many)
 	}
 }
 
@@ -201,7 +202,7 @@ func TestFilteredSearchFindsTheNearestAllowed(t *testing.T) {
 	}
 }
 
-// Where a walk leads nowhere and signs are not compared, all codes are scanned.
+// TestSearchInsteadOfAWalkIsExact checks that all codes are scanned if a walk would find little and signs are not compared.
 func TestSearchInsteadOfAWalkIsExact(t *testing.T) {
 	r := seeded(t)
 	const rows, dimensions = 3000, 64
@@ -227,12 +228,12 @@ func TestSearchInsteadOfAWalkIsExact(t *testing.T) {
 		walked += recall(g.Search(nil, code, Reach{Pool: 20}, nil, Signs{}, 0), codes, code, 10, nil) / 50
 		for _, rows := range []*roaring.Bitmap{nil, allowed} {
 			if got, want := g.Search(nil, code, Reach{Pool: 20}, rows, Signs{Instead: true}, 0), Scan(nil, codes, code, 20, rows); !slices.Equal(got, want) {
-				t.Fatalf("%v found, %v expected", got, want)
+				t.Fatalf("got %v, want %v", got, want)
 			}
 		}
 	}
 	if walked > 0.9 {
-		t.Errorf("walks have recall %.2f: they do not show that rows are scanned", walked)
+		t.Errorf("walks have recall %.2f, too good to prove that rows are scanned", walked)
 	}
 }
 
@@ -347,12 +348,13 @@ func encoded(g *Graph) []byte {
 	return b.Bytes()
 }
 
+// aligned copies b to an address that is a multiple of 8.
 func aligned(b []byte) []byte {
 	c := make([]byte, len(b)+8)
 	return append(c[:0], b...)
 }
 
-// Links that lead to no row end their lists in a search, and Check tells them.
+// TestLinksToNoRow checks that a link to a missing row ends its list in a search, and that Check reports it.
 func TestLinksToNoRow(t *testing.T) {
 	r := seeded(t)
 	g, _, codes := testGraph(t, r, 300, 1)
@@ -365,20 +367,20 @@ func TestLinksToNoRow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if g.Check() == nil {
-			t.Errorf("row %d of 300 is no damage", row)
+			t.Errorf("a link to row %d of 300 is not reported", row)
 		}
 		for i := range uint32(300) {
 			for _, n := range g.Search(nil, codes.row(i), Reach{Pool: 50}, nil, Signs{}, 0) {
 				if n.Row >= 300 {
-					t.Fatalf("row %d of 300 is found", n.Row)
+					t.Fatalf("the search returns row %d of 300", n.Row)
 				}
 			}
 		}
 	}
 }
 
-// A walker that waits for its next search holds no memory of the graph, which may be unmapped by then.
-func TestWalkersLeaveTheGraph(t *testing.T) {
+// TestWalkersReleaseTheGraph checks that an idle walker keeps no reference to the memory of the graph, which may be unmapped.
+func TestWalkersReleaseTheGraph(t *testing.T) {
 	g, _, codes := testGraph(t, seeded(t), 300, 1)
 	allowed := roaring.New()
 	allowed.AddRange(0, 250)
@@ -387,13 +389,13 @@ func TestWalkersLeaveTheGraph(t *testing.T) {
 		g.Search(nil, codes.row(i), Reach{Pool: 5}, allowed, Signs{}, 0)
 		w := walkers.Get().(*walker)
 		if w.links != nil {
-			t.Fatal("a walker has links of a graph after the search")
+			t.Fatal("a walker refers to links of a graph after the search")
 		}
 		walkers.Put(w)
 	}
 }
 
-// FuzzOpen checks that a damaged graph is refused or searched without harm.
+// FuzzOpen checks that a damaged graph is refused, or can be searched safely.
 func FuzzOpen(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 5))
 	vectors := clustered(r, 40, testDimensions)
@@ -418,9 +420,9 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-func TestBitsAreSearchedByHowManyDiffer(t *testing.T) {
+func TestBitsAreSearchedByHammingDistance(t *testing.T) {
 	r := seeded(t)
-	const dimensions = 150 // three words a row
+	const dimensions = 150 // three words per row
 	vectors := clustered(r, 3000, dimensions)
 	codes := Codes{Stride: 24, Bits: true}
 	for at := 0; at < len(vectors); at += dimensions {
@@ -467,8 +469,7 @@ func TestCodesThatTheKernelsCannotReadAreRefused(t *testing.T) {
 	}
 }
 
-// appendBits appends a row of one bit a component, 1 where it is above 0,
-// padded with zeros to a multiple of 8 bytes.
+// appendBits appends a row with one bit per component, 1 if it is above 0, padded with zeros to a multiple of 8 bytes.
 func appendBits(dst []int8, vector []float32) []int8 {
 	for len(vector) > 0 {
 		n := min(64, len(vector))
@@ -486,7 +487,7 @@ func appendBits(dst []int8, vector []float32) []int8 {
 	return dst
 }
 
-func TestBitsKeepWhatIsAboveZero(t *testing.T) {
+func TestBitsArePositiveComponents(t *testing.T) {
 	vector := make([]float32, 70)
 	vector[0], vector[1], vector[9], vector[69] = 1, -1, 0.5, 1e-40
 	vector[2] = float32(math.NaN())
@@ -516,8 +517,8 @@ func TestASearchRestrictedToFewRowsIsExact(t *testing.T) {
 	}
 }
 
-// TestAWalkThatMeetsNoAllowedRowEnds restricts to rows on the other side of the query.
-func TestAWalkThatMeetsNoAllowedRowEnds(t *testing.T) {
+// TestAWalkWithoutAllowedRowsEnds allows only rows on the far side from the query.
+func TestAWalkWithoutAllowedRowsEnds(t *testing.T) {
 	r := seeded(t)
 	g, q, codes := testGraph(t, r, 4000, 1)
 	code := q.AppendCode(nil, clustered(r, 1, testDimensions))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// extended builds a graph over the first rows of a set and extends it to rows
-// in another order without those that gone names.
+// extended builds a graph over the first rows of a set, and extends it to all rows in another order, without those for which
+// gone returns true.
 func extended(t testing.TB, r *rand.Rand, rows, first, threads int, gone func(row int) bool) (*Graph, Quantizer, Codes) {
 	t.Helper()
 	vectors := clustered(r, rows, testDimensions)
@@ -19,7 +19,7 @@ func extended(t testing.TB, r *rand.Rand, rows, first, threads int, gone func(ro
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The codes are of another scale in the new segment.
+	// The codes of the new segment have another scale.
 	wider := Quantizer{q.Dimensions, q.Scale * 0.8}
 	renumbered := make([]uint32, first)
 	for i := range renumbered {
@@ -54,7 +54,7 @@ func TestAnExtendedGraphFindsTheNearest(t *testing.T) {
 		{"nothing new", 2000, 2000, func(int) bool { return false }},
 		{"half is new", 3000, 1500, func(int) bool { return false }},
 		{"a third is gone", 3000, 2400, func(row int) bool { return row%3 == 0 }},
-		{"a stretch is gone", 3000, 2400, func(row int) bool { return row < 900 }},
+		{"a range is gone", 3000, 2400, func(row int) bool { return row < 900 }},
 		{"most is gone", 3000, 2400, func(row int) bool { return row < 2000 }},
 		{"nothing remains", 1000, 300, func(row int) bool { return row < 300 }},
 		{"from nothing", 500, 0, func(int) bool { return false }},
@@ -77,7 +77,7 @@ func TestAnExtendedGraphFindsTheNearest(t *testing.T) {
 	}
 }
 
-func TestOneThreadExtendsToTheSameGraphAgain(t *testing.T) {
+func TestExtensionsByOneThreadAreEqual(t *testing.T) {
 	once := func() []byte {
 		g, _, _ := extended(t, rand.New(rand.NewPCG(3, 3)), 1000, 700, 1, func(row int) bool { return row%5 == 0 })
 		return encoded(g)
@@ -88,8 +88,7 @@ func TestOneThreadExtendsToTheSameGraphAgain(t *testing.T) {
 }
 
 func TestRowsLeftAloneAreInsertedAgain(t *testing.T) {
-	// A chain of which the ends and the middle remain, too far apart to find
-	// each other through what is gone.
+	// Only the ends and the middle of a chain remain, too far apart to find each other through the removed rows.
 	const rows = 300
 	r := seeded(t)
 	vectors := clustered(r, rows, testDimensions)
@@ -123,7 +122,7 @@ func TestRowsLeftAloneAreInsertedAgain(t *testing.T) {
 	}
 }
 
-func TestExtendRefusesARenumberingThatIsNone(t *testing.T) {
+func TestExtendRefusesAnInvalidRenumbering(t *testing.T) {
 	g, _, codes := testGraph(t, seeded(t), 20, 1)
 	rows := make([]uint32, 20)
 	for i := range rows {

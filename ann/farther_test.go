@@ -7,7 +7,8 @@ import (
 	"svc/simd"
 )
 
-// Walks for queries that are far from narrow clusters go farther, and find more. Most walks for queries near rows do not.
+// TestWalksForFarQueriesGoFarther checks that most walks for queries far from narrow clusters go farther and find more, and that most
+// walks for queries near rows do not.
 func TestWalksForFarQueriesGoFarther(t *testing.T) {
 	const rows, clusters, queries = 4000, 50, 100
 	r := seeded(t)
@@ -51,10 +52,10 @@ func TestWalksForFarQueriesGoFarther(t *testing.T) {
 		return farther, once, whole
 	}
 	if farther, once, whole := search(0.005); farther > queries/4 || whole < 0.95 {
-		t.Errorf("near rows, %d of %d walks go farther, with recall %.3f, and %.3f before", farther, queries, whole, once)
+		t.Errorf("near rows, %d of %d walks go farther, recall %.3f, %.3f before", farther, queries, whole, once)
 	}
 	if farther, once, whole := search(0.3); farther < queries/2 || whole < 0.9 || whole <= once {
-		t.Errorf("far from all rows, %d of %d walks go farther, with recall %.3f, and %.3f before", farther, queries, whole, once)
+		t.Errorf("far from all rows, %d of %d walks go farther, recall %.3f, %.3f before", farther, queries, whole, once)
 	} else {
 		t.Logf("far from all rows, recall %.3f, and %.3f before", whole, once)
 	}

@@ -11,7 +11,7 @@ import (
 
 const forecastDimensions = 384
 
-// signed returns rows of codes that lie as embeddings do, with their signs, a quantizer and queries.
+// signed returns codes of rows distributed like embeddings, with their signs, a quantizer and queries.
 func signed(r *rand.Rand, rows, queries int) (Codes, Signs, [][]int8) {
 	vectors := flat(r, rows+queries, 48, forecastDimensions)
 	q := NewQuantizer(forecastDimensions, vectors)
@@ -24,7 +24,8 @@ func signed(r *rand.Rand, rows, queries int) (Codes, Signs, [][]int8) {
 	return codes, signs, slices.Collect(slices.Chunk(all.Bytes[rows*all.Stride:], all.Stride))
 }
 
-// A walk with a forecast finds about as much as one without, and compares the codes of less than half as many rows.
+// TestForecastsSpareCodes checks that a walk with forecasts has about the same recall as one without, and compares the codes of less than
+// half as many rows.
 func TestForecastsSpareCodes(t *testing.T) {
 	r := seeded(t)
 	codes, signs, queries := signed(r, 4000, 40)
@@ -66,7 +67,7 @@ func TestForecastsSpareCodes(t *testing.T) {
 	}
 }
 
-// A forecast passes the rows that a slow reference does, which takes components and rows one by one.
+// TestForecastIsALine compares the rows that a forecast lets pass with a slow reference that handles components and rows one by one.
 func TestForecastIsALine(t *testing.T) {
 	r := seeded(t)
 	const rows = 2000
@@ -138,7 +139,7 @@ func TestForecastIsALine(t *testing.T) {
 	}
 }
 
-// slowSigns scores a row by its signs as simd.SignsAbove does.
+// slowSigns scores a row by its signs; it is the reference for simd.SignsAbove.
 func slowSigns(q, code []int8) (score float64) {
 	for i, x := range code {
 		if x < 0 {
@@ -169,7 +170,7 @@ func slowLine(x, y []float64) (slope, base, spread float64) {
 	return slope, base, math.Sqrt(squares / float64(len(x)))
 }
 
-// Rows that are all alike give no line, and all pass.
+// TestForecastWithoutALinePassesAll checks that equal rows give no line, and that all of them pass.
 func TestForecastWithoutALinePassesAll(t *testing.T) {
 	const rows = 300
 	codes := Codes{Bytes: make([]int8, rows*forecastDimensions), Stride: forecastDimensions}
@@ -190,7 +191,7 @@ func TestForecastWithoutALinePassesAll(t *testing.T) {
 	}
 }
 
-// Search uses forecasts where the running kernels make them worth it.
+// TestSearchForecasts checks that Search uses forecasts with kernels for which they pay off.
 func TestSearchForecasts(t *testing.T) {
 	codes, signs, queries := signed(seeded(t), 2000, 5)
 	signs.Query = queries[0]

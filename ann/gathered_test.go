@@ -9,8 +9,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A search by gathered signs finds what one by all signs finds, and reads only these. Where they are of more rows than are allowed, it
-// finds allowed rows alone, and all of the nearest if it compares enough.
+// TestGatheredSigns checks that a search by gathered signs finds the same as one by all signs, and reads only the gathered ones. If more
+// rows than allowed were gathered, it must return only allowed rows, and all of the nearest if it compares enough.
 func TestGatheredSigns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 7))
 	same, fewer := 0, 0
@@ -37,13 +37,13 @@ func TestGatheredSigns(t *testing.T) {
 		g := s.Gather(allowed)
 		with := s
 		with.Gathered = &g
-		with.Touch = func([]uint64) { t.Fatal("signs are read that were not gathered") }
-		with.TouchRows = func([]uint32) { t.Fatal("signs are read that were not gathered") }
+		with.Touch = func([]uint64) { t.Fatal("signs outside the gathered ones are read") }
+		with.TouchRows = func([]uint32) { t.Fatal("signs outside the gathered ones are read") }
 		if s.Stride != 2 || s.marks(allowed) {
 			same++
 			want := s.Among(nil, c, query, look, r, allowed)
 			if got := with.Among(nil, c, query, look, r, allowed); !slices.Equal(got, want) {
-				t.Fatalf("%d of %d rows of %d, %d looked at, %+v:\n%v found,\n%v expected", allowed.GetCardinality(), rows, stride, look, r, got, want)
+				t.Fatalf("%d of %d rows of %d, look %d, %+v:\ngot %v\nwant %v", allowed.GetCardinality(), rows, stride, look, r, got, want)
 			}
 		}
 		left := allowed.Clone()
@@ -60,7 +60,7 @@ func TestGatheredSigns(t *testing.T) {
 		order := func(a, b Neighbour) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Row, b.Row)) }
 		slices.SortFunc(want, order)
 		if got := with.Among(nil, c, query, rows, r, left); !slices.Equal(got, want) {
-			t.Fatalf("%d of %d gathered rows of %d:\n%v found,\n%v expected", left.GetCardinality(), len(g.Rows), stride, got, want)
+			t.Fatalf("%d of %d gathered rows of %d:\ngot %v\nwant %v", left.GetCardinality(), len(g.Rows), stride, got, want)
 		}
 	}
 	if same < 100 || fewer < 100 {

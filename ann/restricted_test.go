@@ -7,9 +7,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A walk goes by how rare the allowed rows are near the query. Where the filter leaves the nearer half of the rows, it finds them. Where it
-// leaves the other half, it gives up, or is so patient that it finds them, too.
-func TestWalkGoesByTheRarityThatItMeets(t *testing.T) {
+// TestWalkAdaptsToTheRarityOfAllowedRows checks that a walk finds the allowed rows if the filter leaves the half of the rows that is
+// nearer to the query. If it leaves the other half, the walk must give up, or be patient enough to find them.
+func TestWalkAdaptsToTheRarityOfAllowedRows(t *testing.T) {
 	const rows, queries = 6000, 20
 	r := seeded(t)
 	g, q, codes := testGraph(t, r, rows, 1)

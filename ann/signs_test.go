@@ -9,7 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Signs, and what a scan of them finds, are those of a slow twin that takes components one by one.
+// TestScanOfSigns compares signs and a scan of them with a slow reference that handles components one by one.
 func TestScanOfSigns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	for range 200 {
@@ -32,7 +32,7 @@ func TestScanOfSigns(t *testing.T) {
 		touched := 0
 		s.Touch = func(words []uint64) {
 			if len(words) == 0 || &words[0] != &s.Words[touched] {
-				t.Fatalf("%d words are touched out of order, after %d", len(words), touched)
+				t.Fatalf("%d words are touched out of order after %d", len(words), touched)
 			}
 			touched += len(words)
 		}
@@ -56,7 +56,7 @@ func TestScanOfSigns(t *testing.T) {
 		slices.SortStableFunc(want, func(a, b Neighbour) int { return cmp.Compare(b.Score, a.Score) })
 		want = want[:min(keep, len(want))]
 		if got := s.Scan(nil, keep, counts); !slices.Equal(got, want) {
-			t.Fatalf("%d rows of %d, %d kept:\n%v found,\n%v expected", rows, stride, keep, got, want)
+			t.Fatalf("%d rows of %d, %d kept:\ngot %v\nwant %v", rows, stride, keep, got, want)
 		}
 		if touched != len(s.Words) {
 			t.Fatalf("%d words of %d are touched", touched, len(s.Words))
@@ -64,7 +64,8 @@ func TestScanOfSigns(t *testing.T) {
 	}
 }
 
-// A search among some rows finds those with the best codes of those with the best signs, as a slow twin does.
+// TestSignsAmongAllowedRows compares a search among some rows with a slow reference: it takes the best codes among the rows with
+// the best signs.
 func TestSignsAmongAllowedRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
 	marked, more, all, scanned := 0, 0, 0, 0
@@ -77,7 +78,7 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 		codes, query, centre := make([]int8, rows*stride), make([]int8, stride), make([]int8, stride)
 		for i := range codes {
 			if i%stride < dimensions {
-				codes[i] = int8(rng.IntN(5) - 2) // many scores are equal
+				codes[i] = int8(rng.IntN(5) - 2) // makes many scores equal
 			}
 		}
 		for i := range dimensions {
@@ -101,7 +102,7 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 		s.Touch = func(words []uint64) {
 			at := cap(s.Words) - cap(words)
 			if at < 0 || at >= len(s.Words) || &words[0] != &s.Words[at] {
-				t.Fatal("other words are touched than those of rows")
+				t.Fatal("words outside the rows are touched")
 			}
 			touched.AddRange(uint64(at/s.Stride), uint64((at+len(words))/s.Stride))
 		}
@@ -118,10 +119,10 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 		}
 		touched.Clear()
 		if got := s.Among(nil, c, query, look, r, allowed); !slices.Equal(got, want) {
-			t.Fatalf("%d of %d rows of %d, %d looked at, %+v:\n%v found,\n%v expected", allowed.GetCardinality(), rows, stride, look, r, got, want)
+			t.Fatalf("%d of %d rows of %d, look %d, %+v:\ngot %v\nwant %v", allowed.GetCardinality(), rows, stride, look, r, got, want)
 		}
 		if !s.marks(allowed) && !touched.Equals(allowed) || roaring.AndNot(allowed, touched).GetCardinality() > 0 {
-			t.Fatal("not the allowed rows are touched")
+			t.Fatal("the touched rows are not the allowed ones")
 		}
 		if s.Stride == 2 && rows > 0 {
 			scanned++
@@ -130,7 +131,7 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 				coarse.Add(n.Row)
 			}
 			if got, want := s.ScanMarked(nil, look, allowed), s.Scan(nil, look, coarse.Contains); !slices.Equal(got, want) {
-				t.Fatalf("%d of %d rows, %d kept:\n%v found,\n%v expected", allowed.GetCardinality(), rows, look, got, want)
+				t.Fatalf("%d of %d rows, %d kept:\ngot %v\nwant %v", allowed.GetCardinality(), rows, look, got, want)
 			}
 		}
 	}
@@ -139,7 +140,8 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 	}
 }
 
-// slowAmong is the slow twin of Among. It reports how many times as many rows it looks at, 0 if it compares the codes of all.
+// slowAmong is the reference implementation of Among. times is the factor by which it looked at more rows, or 0 if it compared
+// the codes of all.
 func slowAmong(s Signs, c Codes, query []int8, look int, r Reach, allowed *roaring.Bitmap) (found []Neighbour, times int) {
 	order := func(a, b Neighbour) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Row, b.Row)) }
 	among := func(others, more []Neighbour, n int) (better int) {
@@ -188,7 +190,7 @@ func slowAmong(s Signs, c Codes, query []int8, look int, r Reach, allowed *roari
 	}
 }
 
-// coarseAmong is the slow twin of marked.
+// coarseAmong is the reference implementation of marked.
 func coarseAmong(s Signs, look int, allowed *roaring.Bitmap) []Neighbour {
 	query, squares := s.Query[:s.Dimensions], 0
 	for _, x := range query {
@@ -219,7 +221,8 @@ func coarseAmong(s Signs, look int, allowed *roaring.Bitmap) []Neighbour {
 	return all[:min(look, most)]
 }
 
-// What a scan by cache lines leaves in order is in the order of scores, and of equal ones of rows. So the best rows are the first ones.
+// TestMarkedRowsAreInOrder checks that rows which a scan by cache lines reports as ordered are sorted by score, then by row, so that the
+// best rows come first.
 func TestMarkedRowsAreInOrder(t *testing.T) {
 	r := seeded(t)
 	const rows = 40_000
@@ -256,8 +259,8 @@ func TestMarkedRowsAreInOrder(t *testing.T) {
 	}
 }
 
-// Of very many rows that are equally similar, some are compared by codes. The rows that a sample is taken of are more similar than all
-// others, so that it misleads, and all rows are compared again.
+// TestManyEqualSigns scans very many rows with equal signs, only some of which are compared by codes. The sampled rows are more similar
+// than all others, so that the sample misleads, and all rows must be compared again.
 func TestManyEqualSigns(t *testing.T) {
 	const rows, look = 40_000, 100
 	codes, query := make([]int8, 128*rows), make([]int8, 128)
@@ -270,7 +273,7 @@ func TestManyEqualSigns(t *testing.T) {
 	for row := range rows {
 		code := codes[128*row:][:128]
 		code[0] = int8(row%100) + 1
-		if row >= 64 && row < 64+look/3 { // they are in the sample
+		if row >= 64 && row < 64+look/3 { // in the sample
 			near++
 		} else {
 			code[1+row%3] = -1 // the score by signs does not depend on the place
@@ -284,12 +287,12 @@ func TestManyEqualSigns(t *testing.T) {
 		t.Errorf("with a limit of %d the sample does not mislead", limit)
 	}
 	if n := w.within(s, look, differences); n < fullAt(look) || len(w.ahead) != 2*look {
-		t.Errorf("%d rows are equally similar, and %d of them are left", n, len(w.ahead))
+		t.Errorf("%d rows are equally similar, %d of them are left", n, len(w.ahead))
 	}
 	r := Reach{Pool: look, Wanted: 10}
 	want, times := slowAmong(s, c, query, look, r, allowed)
 	if got := s.Among(nil, c, query, look, r, allowed); times == 1 || !slices.Equal(got, want) {
-		t.Errorf("%v found,\n%v expected; of %d times as many rows", got, want, times)
+		t.Errorf("got %v\nwant %v; of %d times as many rows", got, want, times)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 func TestGenerate(t *testing.T) {
 	d := generate(500)
 	if again := generate(500); !bytes.Equal(d.payload, again.payload) {
-		t.Error("two runs make different documents")
+		t.Error("two runs generate different documents")
 	}
 	id := 0
 	for line := range bytes.Lines(d.payload) {
@@ -72,7 +72,7 @@ func TestDrawQueries(t *testing.T) {
 	}
 	for i, k := range kinds {
 		if len(k.bodies) != queriesOfKind || !slices.EqualFunc(k.bodies, again[i].bodies, bytes.Equal) {
-			t.Errorf("%s: %d queries, or other ones the second time", k.name, len(k.bodies))
+			t.Errorf("%s: %d queries, or the second run differs", k.name, len(k.bodies))
 		}
 		for _, body := range k.bodies {
 			var r request
@@ -216,7 +216,7 @@ func TestComparisonTables(t *testing.T) {
 		}
 	}
 	if c.measured = c.measured[:1]; strings.Contains(string(c.tables()), "warm") {
-		t.Error("what was not asked is in the tables")
+		t.Error("the tables have something that was not requested")
 	}
 }
 
@@ -249,7 +249,7 @@ func TestUpkeepTables(t *testing.T) {
 		}
 	}
 	if c.measured = nil; strings.Contains(string(c.tables()), "indexes") {
-		t.Error("what was not measured is in the tables")
+		t.Error("the tables have something that was not measured")
 	}
 }
 
@@ -276,7 +276,7 @@ func TestSizeTables(t *testing.T) {
 	b.Reset()
 	sizeTables(&b, []*comparison{size(7, 0.5), size(70, 1)})
 	if got := b.String(); !strings.Contains(got, "| CPU ms each, 7 documents |") || !strings.Contains(got, " 1.00 | 3.0 | 3.0 ms `the` | × 2.0 |\n") {
-		t.Errorf("growth is not told\n%s", got)
+		t.Errorf("growth is not reported\n%s", got)
 	}
 }
 
@@ -302,7 +302,7 @@ func TestGrowthTables(t *testing.T) {
 	}
 }
 
-func TestEveryTurnBeginsWithAnotherProgram(t *testing.T) {
+func TestTurnsRotatePrograms(t *testing.T) {
 	c := comparison{programs: []*program{{name: "a"}, {name: "b"}, {name: "c"}}}
 	for n, want := range []string{"abc", "bca", "cab", "abc"} {
 		var names string
@@ -335,6 +335,6 @@ func TestLayTexts(t *testing.T) {
 		n++
 	}
 	if n != 3 || d.documents != 3 {
-		t.Errorf("%d documents, %d are told", n, d.documents)
+		t.Errorf("%d documents, reported %d", n, d.documents)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestAskEngine speaks with a program that follows the protocol, one that ends early, and one that answers nonsense.
+// TestAskEngine talks to a program that follows the protocol, to one that ends early, and to one that sends nonsense.
 func TestAskEngine(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell")

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestMemberBodies: all kinds of a part ask for the same, with members of their own, and no two bodies of a kind are equal.
+// TestMemberBodies checks that all kinds of a part search for the same, each with its own members, and that the bodies of a
+// kind are distinct.
 func TestMemberBodies(t *testing.T) {
 	names := map[string]bool{}
 	for at, part := range memberParts {
@@ -85,7 +86,7 @@ func TestMemberTable(t *testing.T) {
 	}
 }
 
-// TestDrawFigures: the words are those of the searches of one word, and no query of a kind comes again.
+// TestDrawFigures checks that the words are those of the one-word searches, and that the queries of a kind are distinct.
 func TestDrawFigures(t *testing.T) {
 	kinds, err := drawQueries(generate(2000), 50, true)
 	if err != nil {

@@ -17,7 +17,7 @@ func TestGenerateShort(t *testing.T) {
 	const n = 6000
 	d := generateShort(n)
 	if again := generateShort(n); !bytes.Equal(d.payload, again.payload) {
-		t.Error("two runs make different documents")
+		t.Error("two runs generate different documents")
 	}
 	var lengths []int
 	distinct, languages, with := map[string]bool{}, map[string]bool{}, map[string]int{}
@@ -79,7 +79,7 @@ func TestDrawShortQueries(t *testing.T) {
 	}
 	for i, k := range kinds {
 		if !slices.EqualFunc(k.bodies, again[i].bodies, bytes.Equal) || len(k.bodies) < 50 {
-			t.Errorf("%s: %d queries, or other ones the second time", k.name, len(k.bodies))
+			t.Errorf("%s: %d queries, or the second run differs", k.name, len(k.bodies))
 		}
 		seen := map[string]bool{}
 		for _, body := range k.bodies {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestMain lets this program delay the syncs of another one, as main does.
+// TestMain lets this program delay the syncs of another one, like main.
 func TestMain(m *testing.M) {
 	if ok, err := delaysSyncs(os.Args[1:]); ok {
 		if err != nil {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSyncsAreDelayed: each sync takes as long as its delay, at least.
+// TestSyncsAreDelayed checks that each sync takes at least its delay.
 func TestSyncsAreDelayed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("syncs can be delayed only on Linux")
@@ -58,14 +58,14 @@ func TestSyncsAreDelayed(t *testing.T) {
 	program.Stdout, program.Stderr = &times, &failure
 	if err := program.Run(); err != nil {
 		refusals := []syscall.Errno{syscall.ENOSYS, syscall.EPERM, syscall.EACCES}
-		// A kernel that does not know of notifications, as before Linux 5.0 or of a sandbox, takes the flag for them for invalid. It lists
-		// what it knows. Elsewhere EINVAL means that the filter is wrong.
+		// A kernel without notifications, such as one before Linux 5.0 or of a sandbox, reports their flag as invalid. It lists the
+		// actions that it has. Elsewhere EINVAL means that the filter is wrong.
 		if known, _ := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail"); !slices.Contains(strings.Fields(string(known)), "user_notif") {
 			refusals = append(refusals, syscall.EINVAL)
 		}
 		for _, refusal := range refusals {
 			if strings.Contains(failure.String(), "cannot install the seccomp filter: "+refusal.Error()) {
-				t.Skipf("the kernel does not tell of syncs here: %v", refusal)
+				t.Skipf("the kernel cannot notify of syncs here: %v", refusal)
 			}
 		}
 		t.Fatalf("%v\n%s", err, &failure)
@@ -75,7 +75,7 @@ func TestSyncsAreDelayed(t *testing.T) {
 		t.Fatalf("%d syncs, %v", len(all), err)
 	}
 	if shortest := slices.Min(all); shortest < delay {
-		t.Errorf("a sync took %v, which begins after %v", shortest, delay)
+		t.Errorf("a sync took %v, want at least %v", shortest, delay)
 	}
 	for _, args := range [][]string{{delaySyncs, "soon"}, {delaySyncs, "1ms"}, {delaySyncs, "1ms", t.TempDir()}} {
 		if err := exec.CommandContext(ctx, self, args...).Run(); err == nil {

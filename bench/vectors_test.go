@@ -132,13 +132,13 @@ func TestVectorsAreMeasured(t *testing.T) {
 	}
 	for i, rows := range truth {
 		if got := s.nearest(s.queries.row(i), all); !slices.Equal(got, rows) {
-			t.Errorf("nearest of query %d are %v one way, %v another", i, got, rows)
+			t.Errorf("nearest of query %d: %v, by the other method %v", i, got, rows)
 		}
 	}
 }
 
-// What a run wrote into a directory that is kept, the next one takes from there.
-func TestSegmentsAreKept(t *testing.T) {
+// TestSegmentsAreReused checks that a run uses the segments that an earlier run wrote to a kept directory.
+func TestSegmentsAreReused(t *testing.T) {
 	s := generateVectors(50, 1, 64)
 	name := filepath.Join(t.TempDir(), "s.seg")
 	w, err := s.keepSegment(context.Background(), name, 1)
@@ -154,7 +154,7 @@ func TestSegmentsAreKept(t *testing.T) {
 		t.Errorf("%+v, want %+v (%v)", again, w, err)
 	}
 	if after, err := os.Stat(name); err != nil || !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
-		t.Errorf("it was written again (%v)", err)
+		t.Errorf("the segment was rewritten (%v)", err)
 	}
 }
 

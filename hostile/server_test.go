@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestHarm reads the searches of an honest client: slow ones, refused ones, and quarters of a second without an answer.
+// TestHarm evaluates the searches of an honest client: slow ones, refused ones, and quarters of a second without an answer.
 func TestHarm(t *testing.T) {
 	const quarter, quick, slow = 250 * time.Millisecond, 5 * time.Millisecond, 600 * time.Millisecond
 	at := func(quarters int, took time.Duration) sample { return sample{time.Duration(quarters) * quarter, took} }

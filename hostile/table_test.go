@@ -42,11 +42,11 @@ One run of a1 on 2 processors, 2026-01-02. Attacks beyond a limit are refused by
 		t.Fatal(err)
 	}
 	if err := rewrite(name, nil); err == nil {
-		t.Error("a place without an end is rewritten")
+		t.Error("a section without an end is rewritten")
 	}
 }
 
-// TestThePlaceIsThere holds the document that make hostile rewrites.
+// TestThePlaceIsThere checks that the document which make hostile rewrites has the section.
 func TestThePlaceIsThere(t *testing.T) {
 	document, err := os.ReadFile("../BENCHMARKS.md")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 
 var test = source{version: "1.2.3", commit: "c0ffee", date: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), maintainer: "A. B. <a@b.test>"}
 
-// TestArchive: what is in an archive, whose bytes are the same whenever it is made.
+// TestArchive checks the content of an archive, and that building it twice gives the same bytes.
 func TestArchive(t *testing.T) {
 	t.Chdir("..")
 	first, err := test.pack("svc-1.2.3-linux-amd64", "svc", []byte("program"), []byte("{}"))
@@ -31,14 +31,14 @@ func TestArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, err := test.pack("svc-1.2.3-linux-amd64", "svc", []byte("program"), []byte("{}")); err != nil || !bytes.Equal(first, second) {
-		t.Errorf("made again it differs: %v", err)
+		t.Errorf("a second build differs: %v", err)
 	}
 	unpacked, err := gzip.NewReader(bytes.NewReader(first))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !unpacked.ModTime.IsZero() || unpacked.Name != "" {
-		t.Errorf("gzip says when or where: %+v", unpacked.Header)
+		t.Errorf("the gzip header has a time or name: %+v", unpacked.Header)
 	}
 	var names []string
 	for archive := tar.NewReader(unpacked); ; {
@@ -63,14 +63,14 @@ func TestArchive(t *testing.T) {
 	if !slices.Equal(names[:min(len(names), len(want))], want) {
 		t.Errorf("holds %q", names)
 	}
-	for _, page := range []string{"CHANGELOG.md", "docs/TUTORIAL.md", "docs/operations/install.md", "docs/search.png"} { // the README leads there
+	for _, page := range []string{"CHANGELOG.md", "docs/TUTORIAL.md", "docs/operations/install.md", "docs/search.png"} { // the README links to these
 		if !slices.Contains(names, page) {
 			t.Errorf("lacks %s", page)
 		}
 	}
 }
 
-// TestSBOM lists what this test is linked from: no more than the standard library.
+// TestSBOM lists what this test is linked from: only the standard library.
 func TestSBOM(t *testing.T) {
 	t.Chdir("..")
 	program, err := os.Executable()
@@ -123,11 +123,11 @@ func TestPathsAreRefused(t *testing.T) {
 		t.Error(err)
 	}
 	if err := checkPaths([]byte("\x00" + here + "/main.go\x00")); err == nil {
-		t.Error("a path of this directory is let through")
+		t.Error("a path of this directory is accepted")
 	}
 }
 
-// TestWindowsArchive: a zip of the same files.
+// TestWindowsArchive checks the zip file with the same content.
 func TestWindowsArchive(t *testing.T) {
 	t.Chdir("..")
 	first, err := test.pack("svc", "svc.exe", []byte("program"), []byte("{}"))
@@ -135,7 +135,7 @@ func TestWindowsArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, err := test.pack("svc", "svc.exe", []byte("program"), []byte("{}")); err != nil || !bytes.Equal(first, second) {
-		t.Errorf("made again it differs: %v", err)
+		t.Errorf("a second build differs: %v", err)
 	}
 	archive, err := zip.NewReader(bytes.NewReader(first), int64(len(first)))
 	if err != nil {
@@ -154,7 +154,7 @@ func TestWindowsArchive(t *testing.T) {
 	}
 }
 
-// TestDeb reads the package as deb(5) describes it, and so does dpkg-deb where it is at hand.
+// TestDeb reads the package as deb(5) describes it, and with dpkg-deb if it is installed.
 func TestDeb(t *testing.T) {
 	t.Chdir("..")
 	first, err := test.deb("amd64", []byte("program"), []byte("{}"))
@@ -162,11 +162,11 @@ func TestDeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, err := test.deb("amd64", []byte("program"), []byte("{}")); err != nil || !bytes.Equal(first, second) {
-		t.Errorf("made again it differs: %v", err)
+		t.Errorf("a second build differs: %v", err)
 	}
 	rest, ok := bytes.CutPrefix(first, []byte("!<arch>\n"))
 	if !ok {
-		t.Fatalf("it begins with %q", first[:8])
+		t.Fatalf("the package begins with %q", first[:8])
 	}
 	members := map[string][]byte{}
 	var order []string
@@ -192,7 +192,7 @@ func TestDeb(t *testing.T) {
 	for line := range strings.Lines(control["./md5sums"]) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		if got := fmt.Sprintf("%x", md5.Sum([]byte(data["./"+name]))); got != sum {
-			t.Errorf("%s has the sum %s, not %s", name, got, sum)
+			t.Errorf("%s has the sum %s, want %s", name, got, sum)
 		}
 	}
 	tool, err := exec.LookPath("dpkg-deb")

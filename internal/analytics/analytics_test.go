@@ -21,7 +21,7 @@ type clock struct{ now time.Time }
 
 var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 
-// newRecorder opens a recorder that writes when the test says so.
+// newRecorder opens a recorder that writes only when the test calls it.
 func newRecorder(t testing.TB, fsys vfs.FS, c *clock, log *slog.Logger) *Recorder {
 	t.Helper()
 	if log == nil {
@@ -34,7 +34,7 @@ func newRecorder(t testing.TB, fsys vfs.FS, c *clock, log *slog.Logger) *Recorde
 	return r
 }
 
-// shut ends a recorder without a write.
+// shut stops a recorder without a write.
 func shut(t *testing.T, r *Recorder) {
 	t.Helper()
 	if err := r.journal.close(); err != nil {
@@ -49,7 +49,7 @@ func write(t *testing.T, r *Recorder) {
 	}
 }
 
-// rows shows a report, a row each.
+// rows formats a report with one row per line.
 func rows(t *testing.T, r *Recorder, q Range, o Order) string {
 	t.Helper()
 	report, err := r.Queries(context.Background(), q, o, 100)
@@ -115,7 +115,7 @@ func TestReports(t *testing.T) {
 		m.take([]*entry{{key: string(appendKey(nil, queryKind, "i")) + fmt.Sprint(i), Counts: Counts{Searches: uint64(1 + i%7)}}})
 	}
 	if n := len(m.rows); n != maxMerged/2 || m.report(1).Rows[0].Searches != 7 || m.other == 0 {
-		t.Errorf("%d rows are left, %d searches are others", n, m.other)
+		t.Errorf("%d rows, %d other searches", n, m.other)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%d events are counted, %d are unknown", counted, unknown)
 	}
 	if counted, _ := r.AddEvents([]Event{{Request: uid}}, func(index string) bool { return index != "films" }); counted != 0 {
-		t.Error("an event of an index that is not reached is counted")
+		t.Error("an event of an index without access is counted")
 	}
 	check := func(want string) {
 		t.Helper()
@@ -170,7 +170,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	check("[{films dune {2 0 0 0 3 1 0 0 2 8}} {books dune {1 0 0 0 0 0 1 1 0 0}}]")
-	// In the next hour, an event belongs to the query of the hour before.
+	// An event in the next hour belongs to the query of the previous hour.
 	c.now = c.now.Add(20 * time.Minute)
 	r.advance(r.hour + 1)
 	if counted, _ := r.AddEvents([]Event{{Request: uid, Query: 1, Kind: Click, Position: 1}}, all); counted != 1 {
@@ -187,7 +187,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestRareQueries counts more queries than are told apart: the frequent ones stay, and no search is lost.
+// TestRareQueries counts more queries than are kept apart: frequent ones must stay, and every search must be counted.
 func TestRareQueries(t *testing.T) {
 	c := &clock{noon}
 	r := newRecorder(t, vfs.NewMem(), c, nil)
@@ -221,7 +221,7 @@ func TestRareQueries(t *testing.T) {
 	c.now = c.now.Add(time.Hour)
 	write(t, r)
 	check(keptQueries)
-	// Indexes without end have one rest.
+	// Any number of indexes share one rest.
 	for i := range maxRests + 50 {
 		r.live.addRest(queryKind, fmt.Sprint("index", i), &Counts{Searches: 1})
 		total++
@@ -232,7 +232,7 @@ func TestRareQueries(t *testing.T) {
 	}
 }
 
-func TestAHourThatEnds(t *testing.T) {
+func TestTheEndOfAnHour(t *testing.T) {
 	c := &clock{noon}
 	mem := vfs.NewMem()
 	r := newRecorder(t, mem, c, nil)
@@ -256,7 +256,7 @@ func TestAHourThatEnds(t *testing.T) {
 	if b, err := vfs.ReadFile(mem, "analytics/journal"); err != nil || len(b) != headerBytes {
 		t.Errorf("the next journal has %d bytes: %v", len(b), err)
 	}
-	// The clock is set back: the hour goes on.
+	// The clock is set back: the hour continues.
 	c.now = noon.Add(59 * time.Minute)
 	r.Count(&Search{Index: "films", Query: "alien", At: c.now})
 	write(t, r)
@@ -292,7 +292,7 @@ func TestRetention(t *testing.T) {
 	if got := rows(t, r, Range{}, MostSearched); got != "i/q=48" || files() != 60 {
 		t.Errorf("%s are within the retention, %d files", got, files())
 	}
-	// A clock that jumps ahead for some minutes removes nothing.
+	// A clock that is ahead for some minutes removes nothing.
 	right := c.now
 	c.now = c.now.AddDate(10, 0, 0)
 	for range retainAfter / 2 {
@@ -366,7 +366,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDamage damages each byte of an hour, and of a journal: what is read is what was written, or less.
+// TestDamage damages each byte of an hour and of a journal: what is read must be what was written, or less.
 func TestDamage(t *testing.T) {
 	c := &clock{noon}
 	mem := vfs.NewMem()
@@ -419,10 +419,10 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// model is what a recorder has to have: at least what was written, at most what was counted.
+// model holds what a recorder must have: at least the written counts, at most the counted ones.
 type model struct{ written, counted map[string]uint64 }
 
-// TestCrashes crashes before each operation on files. Each query has at least its last written count, and at most what was counted.
+// TestCrashes crashes before each file operation. Each query must have at least its last written count, and at most what was counted.
 func TestCrashes(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -493,7 +493,7 @@ func TestCrashes(t *testing.T) {
 		}
 		for query, counted := range st.counted {
 			if got[query] > counted || !st.deleting && got[query] < st.written[query] {
-				t.Errorf("state %d of %d, before %s: %s has %d, written were %d, counted %d", i, len(states), st.kind, query, got[query], st.written[query], counted)
+				t.Errorf("state %d of %d, before %s: %s has %d, written %d, counted %d", i, len(states), st.kind, query, got[query], st.written[query], counted)
 			}
 		}
 		for query := range got {
@@ -505,8 +505,8 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// TestAFullDisk fails the operations of some seconds, from each one on. The log says so once, searches are counted, and nothing is lost
-// when there is room again.
+// TestAFullDisk fails the operations of some seconds, starting at each one. The log must report it once, searches must be counted, and
+// nothing may be lost when there is room again.
 func TestAFullDisk(t *testing.T) {
 	full := errors.New("no space left on device")
 	for from := int64(1); ; from++ {
@@ -595,7 +595,7 @@ func FuzzParseJournal(f *testing.F) {
 		found, err := parseJournal(b)
 		if found == nil {
 			if err == nil {
-				t.Error("nothing is found, and nothing is wrong")
+				t.Error("no entry and no error")
 			}
 			return
 		}

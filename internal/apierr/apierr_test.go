@@ -44,7 +44,7 @@ func TestMessagesAreValidUTF8(t *testing.T) {
 	}
 }
 
-func TestFromTellsWhatTheMachineLacks(t *testing.T) {
+func TestFromNamesTheMissingResource(t *testing.T) {
 	for _, c := range []struct {
 		errno syscall.Errno
 		want  Code

@@ -38,7 +38,7 @@ func appendTo(t *testing.T, l *Log, entries ...int) {
 	}
 }
 
-// objects returns those of the whole lines of a file.
+// objects returns the objects of the complete lines of a file.
 func objects(t *testing.T, fsys vfs.FS, name string) string {
 	t.Helper()
 	b, err := vfs.ReadFile(fsys, name)
@@ -73,7 +73,7 @@ func TestRotation(t *testing.T) {
 	l := open(t, mem)
 	l.maxBytes = 400 // two lines
 	for n := range 30 {
-		if n == 13 { // a start goes on in the same file
+		if n == 13 { // a restart continues in the same file
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestCrashesLoseNoEntry crashes before each operation. What Append has returned for is there, in order.
+// TestCrashesLoseNoEntry crashes before each operation. Entries for which Append has returned must be there, in order.
 func TestCrashesLoseNoEntry(t *testing.T) {
 	type state struct {
 		fs   vfs.FS
@@ -127,12 +127,12 @@ func TestCrashesLoseNoEntry(t *testing.T) {
 			}
 		}
 		if last := strings.Fields(objects(t, st.fs, "audit.log")); last[len(last)-1] != "99" {
-			t.Errorf("state %d of %d, after %d entries: the log does not go on: %s", i, len(states), st.done, got)
+			t.Errorf("state %d of %d, after %d entries: the log cannot continue: %s", i, len(states), st.done, got)
 		}
 	}
 }
 
-// TestErrors fails each operation once. The entry is missing then, and those behind it are not.
+// TestErrors fails each operation once: only the entry of that operation may be missing.
 func TestErrors(t *testing.T) {
 	for n := int64(1); ; n++ {
 		mem := vfs.NewMem()

@@ -28,7 +28,7 @@ func stores(t *testing.T) map[string]Store {
 		"s3":           s3Options(s, "s3://backups/a/b"),
 		"s3, no path":  s3Options(s, "s3://plain"),
 		"s3, a slash":  s3Options(s, "s3://slash/"),
-		"neighbour of": s3Options(s, "s3://backups/a"), // whose objects the one above must not see
+		"neighbour of": s3Options(s, "s3://backups/a"), // the store above must not see its objects
 	} {
 		store, err := Open(o)
 		if err != nil {
@@ -86,7 +86,7 @@ func TestStores(t *testing.T) {
 				must(s.Put(ctx, fmt.Sprintf("many/%02d", i), 1, strings.NewReader("x")))
 			}
 			if err := s.Put(ctx, "short", 10, strings.NewReader("x")); err == nil {
-				t.Error("an object was put that is shorter than it should be")
+				t.Error("Put accepts content that is shorter than its size")
 			}
 			for object, want := range map[string]string{"once": "first", "files/large": string(large), "files/empty": ""} {
 				in, err := s.Open(ctx, object, 0)
@@ -111,7 +111,7 @@ func TestStores(t *testing.T) {
 				n := 0
 				must(s.List(ctx, "many/", after, func(Object) error { n++; return nil }))
 				if n != want {
-					t.Errorf("%d objects come after %s, want %d", n, after, want)
+					t.Errorf("%d objects after %s, want %d", n, after, want)
 				}
 			}
 			if got, want := names(t, s, "files/"), []string{"files/empty 0", fmt.Sprint("files/large ", len(large))}; !slices.Equal(got, want) {
@@ -125,7 +125,7 @@ func TestStores(t *testing.T) {
 			}
 			stop := errors.New("stop")
 			if err := s.List(ctx, "", "", func(Object) error { return stop }); !errors.Is(err, stop) {
-				t.Errorf("a list goes on: %v", err)
+				t.Errorf("List continues after an error: %v", err)
 			}
 			must(s.Remove(ctx, "once"))
 			must(s.Remove(ctx, "once"))
@@ -135,7 +135,7 @@ func TestStores(t *testing.T) {
 			canceled, cancel := context.WithCancel(ctx)
 			cancel()
 			if err := s.Put(canceled, "late", 1, strings.NewReader("x")); err == nil {
-				t.Error("an object was put after the end of its context")
+				t.Error("Put succeeds after its context ended")
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestDirectoryOutlivesCrashes: whatever operation fails, an object is whole or missing.
+// TestDirectoryOutlivesCrashes checks that an object is complete or missing, whatever operation fails.
 func TestDirectoryOutlivesCrashes(t *testing.T) {
 	for n := int64(0); ; n++ {
 		broken, count := errors.New("broken"), int64(0)
@@ -206,7 +206,7 @@ func TestDirectoryOutlivesCrashes(t *testing.T) {
 		left := &directory{vfs.OS, dir}
 		for _, o := range names(t, left, "") {
 			if o != "a/b 5" && o != "a/c 5" {
-				t.Errorf("operation %d failed: there is %q", n, o)
+				t.Errorf("operation %d failed: the object is %q", n, o)
 			}
 		}
 		if count <= n {

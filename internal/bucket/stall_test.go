@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// lazy is what waits before each byte.
+// lazy is content that waits before each byte.
 type lazy struct {
 	done <-chan struct{}
 	wait time.Duration
@@ -30,7 +30,7 @@ func (l *lazy) Read(p []byte) (int, error) {
 
 func (l *lazy) Close() error { return nil }
 
-// lazyStore answers after a wait, with a byte after each other wait.
+// lazyStore waits before it answers, and again before each byte of the answer.
 type lazyStore struct{ first, each time.Duration }
 
 func (l lazyStore) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -55,7 +55,7 @@ func (e *early) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: &lazy{r.Context().Done(), 0, strings.NewReader("answer")}}, nil
 }
 
-// TestContentAfterTheAnswer: what the store reads of the content after its answer does not start the time again.
+// TestContentAfterTheAnswer checks that reads of the content after the answer do not restart the stall timer.
 func TestContentAfterTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &early{}
@@ -77,7 +77,8 @@ func TestContentAfterTheAnswer(t *testing.T) {
 	})
 }
 
-// TestStalledRequestsEnd: a request ends when the store stops responding, and not because its content or the reader of its answer is slow.
+// TestStalledRequestsEnd checks that a request ends when the store stops responding, but not because its content or the reader of its
+// answer is slow.
 func TestStalledRequestsEnd(t *testing.T) {
 	for name, x := range map[string]struct {
 		store         lazyStore

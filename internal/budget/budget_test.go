@@ -18,10 +18,10 @@ func TestAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if began := time.Now(); other.TryHold(SmallBytes+1) || other.Held() != 0 || asked > 0 || !began.Equal(time.Now()) {
-			t.Errorf("what a request can do without: %d bytes are held beyond the limit, relief was asked for %d times", other.Held(), asked)
+			t.Errorf("optional bytes: %d bytes are held beyond the limit, relief was called %d times", other.Held(), asked)
 		}
 		if err := other.Hold(SmallBytes + 1); !errors.Is(err, ErrFull) || asked == 0 {
-			t.Errorf("beyond the limit: %v, and relief was asked for %d times", err, asked)
+			t.Errorf("beyond the limit: %v, relief was called %d times", err, asked)
 		}
 		if err := small.Hold(SmallBytes); err != nil {
 			t.Errorf("a small request finds no room: %v", err)
@@ -31,24 +31,24 @@ func TestAccounts(t *testing.T) {
 		}
 		time.AfterFunc(patience/2, big.Close)
 		if err := other.Hold(SmallBytes + 1); err != nil {
-			t.Errorf("what is given back meanwhile is not had: %v", err)
+			t.Errorf("bytes given back by relief are not available: %v", err)
 		}
 		if err := other.Answer(1001); !errors.Is(err, ErrLarge) {
 			t.Errorf("an answer that is too large: %v", err)
 		}
 		if err := other.Answer(1000); err != nil {
-			t.Errorf("an answer that is not: %v", err)
+			t.Errorf("an answer that fits: %v", err)
 		}
 		if err := other.Answer(1); !errors.Is(err, ErrLarge) {
 			t.Errorf("an answer that grows too large: %v", err)
 		}
 		if held := other.Held(); !other.TryHold(100) || other.Held() != held+100 {
-			t.Errorf("%d bytes are held, of them 100 that were there, and %d before", other.Held(), held)
+			t.Errorf("%d bytes are held, including the former 100, before %d", other.Held(), held)
 		}
 		other.Settle(7)
 		small.Close()
 		if b.Used() != 7 || other.Held() != 7 {
-			t.Errorf("%d bytes are held at the end, %d by one", b.Used(), other.Held())
+			t.Errorf("%d bytes are held at the end, %d by one account", b.Used(), other.Held())
 		}
 		other.Close()
 		other.Close()
@@ -70,7 +70,7 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	if err := m.Grown(12 * Step); !errors.Is(err, ErrLarge) {
-		t.Errorf("beyond what an answer may have: %v", err)
+		t.Errorf("beyond the limit of an answer: %v", err)
 	}
 	none := NewMeter(nil, 0)
 	if err := none.Grown(1 << 40); err != nil {
@@ -96,7 +96,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestClosedAccount has goroutines that take bytes and give them back while and after the account is closed.
+// TestClosedAccount takes and gives back bytes on several goroutines while and after the account is closed.
 func TestClosedAccount(t *testing.T) {
 	b := New(10<<20, nil)
 	for range 200 {
@@ -115,16 +115,16 @@ func TestClosedAccount(t *testing.T) {
 		a.Close()
 		group.Wait()
 		if b.Used() != 0 || a.Held() != 0 {
-			t.Fatalf("after the end %d bytes are used, %d held", b.Used(), a.Held())
+			t.Fatalf("after Close, %d bytes are used, %d held", b.Used(), a.Held())
 		}
 	}
 	a := b.Open(1000)
 	_ = a.Hold(500)
 	a.Close()
 	if _ = a.Hold(-500); b.Used() != 0 {
-		t.Errorf("what is given back twice leaves %d bytes", b.Used())
+		t.Errorf("giving back twice leaves %d bytes", b.Used())
 	}
 	if _ = a.Hold(500); b.Used() != 0 {
-		t.Errorf("what is taken after the end leaves %d bytes", b.Used())
+		t.Errorf("taking after Close leaves %d bytes", b.Used())
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// allocated returns how many bytes run takes, the least of some tries: what else the process does counts, too.
+// allocated returns the fewest bytes that one of several calls of run allocates: other goroutines allocate at the same time.
 func allocated(run func()) int64 {
 	var before, after runtime.MemStats
 	least := int64(1 << 62)
@@ -22,7 +22,7 @@ func allocated(run func()) int64 {
 	return least
 }
 
-// texts are large in one way each.
+// texts returns JSON texts, each large in one way.
 func texts(n int) map[string]string {
 	list := func(item string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n/(len(item)+1)), ",") + "]"
@@ -52,7 +52,7 @@ func texts(n int) map[string]string {
 	}
 }
 
-// TestShape decodes texts of all shapes: the estimate is never less than what that takes.
+// TestShape decodes texts of all shapes: the estimate must not be less than the bytes allocated.
 func TestShape(t *testing.T) {
 	const fixed = 512 // of a decoder
 	check := func(name, text string) {
@@ -64,7 +64,7 @@ func TestShape(t *testing.T) {
 			}
 		})
 		if estimate := ShapeOf([]byte(text)); estimate+fixed < took {
-			t.Errorf("%s: %d bytes take %d, and the estimate is %d", name, len(text), took, estimate)
+			t.Errorf("%s: %d bytes allocate %d, estimated %d", name, len(text), took, estimate)
 		}
 	}
 	for _, n := range []int{1 << 10, 30 << 10, 200 << 10} {
@@ -110,7 +110,7 @@ func randomText(r *rand.Rand) string {
 	return `"` + strings.Repeat([...]string{"x", `\"`, `\u00e9`, "ü", " "}[r.IntN(5)], r.IntN(1<<r.IntN(9))) + `"`
 }
 
-// TestShapeInPieces has a text come in pieces of any length.
+// TestShapeInPieces splits a text into pieces of any length.
 func TestShapeInPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
@@ -135,7 +135,7 @@ func BenchmarkShape(b *testing.B) {
 	}
 }
 
-// slowShape is Shape a byte at a time.
+// slowShape is the reference implementation of Shape, byte by byte.
 func slowShape(text []byte) (n int64) {
 	place, escape := outside, false
 	for _, c := range text {
@@ -159,8 +159,8 @@ func slowShape(text []byte) (n int64) {
 	return n
 }
 
-// In whatever pieces a text comes, and whatever it is, its estimate is that of a slow twin.
-func TestShapeIsThatOfASlowTwin(t *testing.T) {
+// TestShapeAgreesWithAReference compares the estimate of any text, in any pieces, with a slow reference.
+func TestShapeAgreesWithAReference(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range 2000 {
@@ -180,7 +180,7 @@ func TestShapeIsThatOfASlowTwin(t *testing.T) {
 				text = append(text, "0123456789.,- +/0123456789.,-"[r.IntN(29)])
 			}
 			if n := len(text) - from; new(Shape).addNumbers(text[from:]) != n&^7 {
-				t.Fatalf("seed %d: numbers are not read at once: %s", seed, text[from:])
+				t.Fatalf("seed %d: numbers are not skipped at once: %s", seed, text[from:])
 			} else if n > 0 && r.IntN(2) == 0 {
 				text[from+r.IntN(n)] = "e[\"{:\xff\xba"[r.IntN(7)]
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// read returns all documents, as they are sent.
+// read returns all documents as they are sent.
 func read(d *Documents) (list []string, err error) {
 	for {
 		document, _, err := d.next(context.Background())
@@ -35,7 +35,7 @@ func read(d *Documents) (list []string, err error) {
 	}
 }
 
-// TestDocumentsOfEveryForm writes random documents in every format and compression and reads them again.
+// TestDocumentsOfEveryForm writes random documents in every format and compression, and reads them back.
 func TestDocumentsOfEveryForm(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -128,20 +128,20 @@ func TestDocumentsThatAreCut(t *testing.T) {
 		}
 	}
 	if _, err := Open(strings.NewReader("\x1f\x8b\x00\x00nothing"), Detect); err == nil {
-		t.Error("damaged gzip is opened")
+		t.Error("damaged gzip is accepted")
 	}
 }
 
-// fakeServer takes documents, one task a request, and is unwell at times.
+// fakeServer accepts documents, one task per request, and fails now and then.
 type fakeServer struct {
 	*httptest.Server
 	mu       sync.Mutex
 	random   *rand.Rand
-	tasks    []string // what each had
-	largest  int      // body
+	tasks    []string // the documents of each
+	largest  int      // largest body
 	refused  map[int]int
 	polled   map[string]int
-	failing  string // a body with this fails
+	failing  string // a task with this text fails
 	requests int
 }
 
@@ -191,7 +191,7 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.tasks = append(f.tasks, string(body))
-	if f.random.IntN(6) == 0 { // it was taken, and nobody is told
+	if f.random.IntN(6) == 0 { // the task is accepted, but the answer is lost
 		conn, _, _ := w.(http.Hijacker).Hijack()
 		conn.Close()
 		f.refused[0]++
@@ -201,9 +201,9 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"taskUid": %d, "enqueuedAt": "at %d"}`, len(f.tasks)-1, len(f.tasks)-1)
 }
 
-// TestImportAgainstAServerThatIsUnwell imports through refusals, lost answers and bodies that are too large, stopped at random: at
-// the end the server has every document, in order, and those twice alone whose answer was lost.
-func TestImportAgainstAServerThatIsUnwell(t *testing.T) {
+// TestImportAgainstAnUnreliableServer imports through refusals, lost answers and too large bodies, and is killed at random. In the end the
+// server must have every document in order, and twice only those whose answer was lost.
+func TestImportAgainstAnUnreliableServer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -229,13 +229,13 @@ func TestImportAgainstAServerThatIsUnwell(t *testing.T) {
 			}
 			known, err := c.Known(t.Context(), "i", at)
 			if err != nil || !known {
-				t.Fatalf("the checkpoint %+v is not known: %v", at, err)
+				t.Fatalf("the checkpoint %+v is not recognized: %v", at, err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			left := 3 + rng.IntN(10)
 			o := Import{Index: "i", BatchBytes: 80 + rng.IntN(160), MaxTasks: 3, Save: func(now Checkpoint) error {
 				if left--; left == 0 && stops < 4 {
-					stop() // killed: this one is not saved
+					stop() // killed before this checkpoint is saved
 					return ctx.Err()
 				}
 				at = now
@@ -274,11 +274,11 @@ func TestImportAgainstAServerThatIsUnwell(t *testing.T) {
 		unwell += len(f.refused)
 	}
 	if unwell < 4 {
-		t.Errorf("the servers were well: %d kinds of refusals", unwell)
+		t.Errorf("only %d kinds of refusals", unwell)
 	}
 }
 
-func TestImportEndsWhereATaskFails(t *testing.T) {
+func TestImportStopsAtAFailedTask(t *testing.T) {
 	f := newFakeServer(t, 1)
 	f.failing = `"bad"`
 	c, err := New(f.URL, "", false)
@@ -295,11 +295,11 @@ func TestImportEndsWhereATaskFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if at.Sent != 0 {
-		t.Errorf("the next import would begin behind document %d", at.Sent)
+		t.Errorf("the next import would begin after document %d", at.Sent)
 	}
 }
 
-func TestACheckpointOfAnotherServerIsNotKnown(t *testing.T) {
+func TestACheckpointOfAnotherServerIsRefused(t *testing.T) {
 	f := newFakeServer(t, 2)
 	c, err := New(f.URL, "", false)
 	if err != nil {
@@ -322,12 +322,12 @@ func TestACheckpointOfAnotherServerIsNotKnown(t *testing.T) {
 		}
 	}
 	if known, _ := c.Known(t.Context(), "other", Checkpoint{5, []Portion{portion(1, "at 1")}}); known {
-		t.Error("a task of another index is known")
+		t.Error("a checkpoint with a task of another index is accepted")
 	}
 }
 
-// Where no server has ever answered a request soon fails; one that has answered is waited for.
-func TestNobodyAnswers(t *testing.T) {
+// TestNoServerAnswers checks that requests fail soon if no server has ever answered, and are retried if one has.
+func TestNoServerAnswers(t *testing.T) {
 	f := newFakeServer(t, 4)
 	c, err := New(f.URL, "", false)
 	if err != nil {
@@ -344,7 +344,7 @@ func TestNobodyAnswers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	waits = 0
 	c.Waiting = func(error, time.Duration) {
-		if waits++; waits == 8 { // longer than the first patience
+		if waits++; waits == 8 { // longer than the first patience lasts
 			stop()
 		}
 	}
@@ -353,7 +353,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-func TestAnImportOfNothing(t *testing.T) {
+func TestAnEmptyImport(t *testing.T) {
 	f := newFakeServer(t, 5)
 	c, err := New(f.URL, "", false)
 	if err != nil {

@@ -19,7 +19,7 @@ func shrink(t *testing.T, most int) {
 	t.Cleanup(func() { maxAnswer = before })
 }
 
-// endless is a text without an end.
+// endless is a text that repeats without end.
 type endless struct {
 	begin string
 	read  int
@@ -36,8 +36,8 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestSourcesWithoutEnd reads documents of servers that ignore what they are asked for, or whose documents are too large.
-func TestSourcesWithoutEnd(t *testing.T) {
+// TestEndlessSources reads documents from servers that ignore parameters of the request, or whose documents are too large.
+func TestEndlessSources(t *testing.T) {
 	shrink(t, 64<<10)
 	list := func(n int, document, total string) string {
 		return `{"results":[` + strings.TrimSuffix(strings.Repeat(document+",", max(n, 0)), ",") + `]` + total + `}`
@@ -86,8 +86,8 @@ func TestSourcesWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutEnd asks a server whose answers have no end.
-func TestAnswersWithoutEnd(t *testing.T) {
+// TestEndlessAnswers sends requests to a server whose answers have no end.
+func TestEndlessAnswers(t *testing.T) {
 	shrink(t, 64<<10)
 	for _, status := range []int{200, 400, 503} {
 		var sent atomic.Int64
@@ -106,7 +106,7 @@ func TestAnswersWithoutEnd(t *testing.T) {
 		}
 		server.Close()
 		if sent.Load() > 64<<20 {
-			t.Errorf("%d: %d bytes are read", status, sent.Load())
+			t.Errorf("%d: %d bytes were read", status, sent.Load())
 		}
 	}
 	refused := &Error{Status: 400, Code: "x", Message: "a\x1b[2Jb\nc" + strings.Repeat("é", 5000)}
@@ -115,8 +115,8 @@ func TestAnswersWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestFilesWithoutEnd reads a document without an end in each format.
-func TestFilesWithoutEnd(t *testing.T) {
+// TestEndlessFiles reads an endless document in each format.
+func TestEndlessFiles(t *testing.T) {
 	shrink(t, 64<<10)
 	for format, begin := range map[Format]string{JSON: `[{"id":1},{"id":"`, NDJSON: "{\"id\":1}\n{\"id\":\"", CSV: "id,t\n1,x\n2,\""} {
 		e := &endless{begin: begin}

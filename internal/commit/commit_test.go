@@ -49,17 +49,17 @@ func TestChangesReachTheLog(t *testing.T) {
 		}
 	}
 	if calls != 2 {
-		t.Error("a change is made that the log does not get")
+		t.Error("a change is applied that the log refuses")
 	}
-	if err := Do(mem, func() (Change, error) { t.Error("nobody asks for the change"); return Change{}, nil }, func() error { return failed }); !errors.Is(err, failed) {
+	if err := Do(mem, func() (Change, error) { t.Error("the change is built without a log"); return Change{}, nil }, func() error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("without a log: %v", err)
 	}
 	if Logged(mem) || !Logged(fsys) {
-		t.Error("Logged is wrong")
+		t.Error("Logged must be true with a log only")
 	}
 }
 
-// TestKindsKeepTheirNumbers: they may be stored.
+// TestKindsKeepTheirNumbers fixes the numbers of kinds, which may be stored.
 func TestKindsKeepTheirNumbers(t *testing.T) {
 	for n, name := range []string{"kind 0", "tasks", "begin", "catalog", "manifest", "keys", "sealed", "kind 7"} {
 		if got := Kind(n).String(); got != name {
@@ -68,7 +68,7 @@ func TestKindsKeepTheirNumbers(t *testing.T) {
 	}
 }
 
-// TestALogThatComesLater: changes reach it from then on.
+// TestALogThatComesLater checks that changes reach a log from the time when it is set.
 func TestALogThatComesLater(t *testing.T) {
 	mem, log := vfs.NewMem(), &list{}
 	later := NewLater(mem)
@@ -84,7 +84,7 @@ func TestALogThatComesLater(t *testing.T) {
 	}
 	do()
 	if Logged(later) || len(*log) > 0 {
-		t.Errorf("there is a log: %v", *log)
+		t.Errorf("the log got a change before it was set: %v", *log)
 	}
 	later.Become(On(mem, "data", log))
 	do()
@@ -96,13 +96,13 @@ func TestALogThatComesLater(t *testing.T) {
 	}
 }
 
-// TestAhead: what a change needs is done before Do without a log, and beside it with one.
+// TestAhead checks that the preparation of a change is done before Do without a log, and concurrently with one.
 func TestAhead(t *testing.T) {
 	mem, failed := vfs.NewMem(), errors.New("failed")
 	done := false
 	wait := Ahead(mem, slog.New(slog.DiscardHandler), func() error { done = true; return failed })
 	if !done {
-		t.Error("without a log it is not done at once")
+		t.Error("without a log, the preparation is not done at once")
 	}
 	taken := make(chan struct{})
 	beside := Ahead(On(mem, "data", &list{}), slog.New(slog.DiscardHandler), func() error { <-taken; return failed })
@@ -117,7 +117,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestAheadPanics: a panic is an error of that change, and the process goes on. The log has the place where it happened, once.
+// TestAheadPanics checks that a panic becomes an error of its change, and that the log has the stack once.
 func TestAheadPanics(t *testing.T) {
 	mem := vfs.NewMem()
 	for _, fsys := range []vfs.FS{mem, On(mem, "data", &list{})} {

@@ -30,7 +30,7 @@ func FuzzShapePart(f *testing.F) {
 	})
 }
 
-// TestRegionsMeetWhatTheyTouch has the cases that chance does not find.
+// TestRegionsMeetWhatTheyTouch checks cases that random tests do not reach.
 func TestRegionsMeetWhatTheyTouch(t *testing.T) {
 	square := []LngLat{{0, 0}, {10, 0}, {10, 10}, {0, 10}}
 	hole := []LngLat{{2, 2}, {8, 2}, {8, 8}, {2, 8}}
@@ -58,7 +58,7 @@ func TestRegionsMeetWhatTheyTouch(t *testing.T) {
 		{box(8, 3, 3, 7), frame, true},                                  // touches the hole
 		{box(9.5, 0.5, 0.5, 9.5), frame, true},                          // around the hole
 		{box(1, 0.5, 0.5, 1), frame, true},                              // inside the frame
-		{box(20, -5, -5, 20), frame, true},                              // around all
+		{box(20, -5, -5, 20), frame, true},                              // around everything
 		{box(20, 10, 10, 20), frame, true},                              // a common corner
 		{box(20, 11, 10, 20), frame, false},
 		{box(1, 170, -1, -170), point(-175, 0), true}, // the antimeridian
@@ -73,10 +73,10 @@ func TestRegionsMeetWhatTheyTouch(t *testing.T) {
 		{CircleRegion(89, 0, 200e3, 125), point(-120, 90), true},
 		{CircleRegion(-90, 33, 200e3, 125), point(170, -89), true},
 		{CircleRegion(0, 179, 300e3, 125), point(-179, 0), true},
-		{CircleRegion(0, 0, 20e6, 125), point(100, 60), true}, // nearly all
+		{CircleRegion(0, 0, 20e6, 125), point(100, 60), true}, // nearly the whole globe
 		{CircleRegion(0, 0, 20e6, 125), point(180, 0), false},
 		{CircleRegion(0, 0, 20e6, 125), point(-179.95, 0.05), false},
-		{CircleRegion(0, 0, 21e6, 125), point(180, 0), true}, // all
+		{CircleRegion(0, 0, 21e6, 125), point(180, 0), true}, // the whole globe
 		{CircleRegion(0, 0, 0, 125), point(0, 0), true},
 	} {
 		got := false
@@ -90,7 +90,7 @@ func TestRegionsMeetWhatTheyTouch(t *testing.T) {
 	}
 }
 
-// TestCirclesAreRound compares the polygon of many corners with the distance it stands for.
+// TestCirclesAreRound compares the polygon of a circle with the distance that it stands for.
 func TestCirclesAreRound(t *testing.T) {
 	rng := testRand(t)
 	for range 3000 {
@@ -99,7 +99,7 @@ func TestCirclesAreRound(t *testing.T) {
 		r := CircleRegion(lat, lng, meters, 1000)
 		p := LngLat{rng.Float64()*360 - 180, math.Asin(rng.Float64()*2-1) * 180 / math.Pi}
 		distance := Distance(lat, lng, p.Lat, p.Lng)
-		// Edges straight in the plane are not so on the globe: most so near a pole.
+		// Straight edges in the plane are not straight on the globe, least of all near a pole.
 		if math.Abs(distance/meters-1) < 0.01 || math.Abs(math.Abs(p.Lat)-90) < 3 || math.Abs(math.Abs(lat)-90)*math.Pi/180*EarthMeters-meters < 300e3 &&
 			math.Abs(math.Abs(lat)-90)*math.Pi/180*EarthMeters-meters > -300e3 {
 			continue

@@ -18,14 +18,14 @@ func TestDigits(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	joined := map[int]int{} // how often so many digits of a word of eight bytes were read at once
+	joined := map[int]int{} // how often this many digits of an eight-byte word were read at once
 	for range 100_000 {
 		b := make([]byte, r.IntN(40))
 		for i := range b {
 			b[i] = '0' + byte(r.IntN(10))
 		}
 		for range r.IntN(4) {
-			if len(b) > 0 { // neighbours of digits, and bytes that differ from digits in one bit
+			if len(b) > 0 { // characters next to the digits, and bytes that differ from digits in one bit
 				b[r.IntN(len(b))] = []byte{'/', ':', ',', '.', '-', 'e', ']', 0, 0xb0, 0xb9, 0x10, 0xff, byte(r.Uint32())}[r.IntN(13)]
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"svc/internal/numeric"
 )
 
-// compactOf returns a value without white space, as decoded and encoded values of others may not be.
+// compactOf decodes and encodes a value, which removes white space. It reports whether the text is valid.
 func compactOf(text []byte) ([]byte, bool) {
 	var b bytes.Buffer
 	if !json.Valid(text) || json.Compact(&b, text) != nil {
@@ -21,7 +21,7 @@ func compactOf(text []byte) ([]byte, bool) {
 	return b.Bytes(), true
 }
 
-// flatten writes a value anew from what EachMember and EachElement give.
+// flatten writes a value from the output of EachMember and EachElement.
 func flatten(dst, value []byte) ([]byte, error) {
 	first := true
 	comma := func() {
@@ -61,7 +61,7 @@ func FuzzWalk(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		_ = EachMember(text, func(_, _ []byte) error { return nil }) // nothing panics
+		_ = EachMember(text, func(_, _ []byte) error { return nil }) // must not panic
 		_ = EachElement(text, func(_ []byte) error { return nil })
 		compact, ok := compactOf(text)
 		if !ok {
@@ -92,7 +92,7 @@ func FuzzStrings(f *testing.F) {
 		if got := AppendUnquoted(nil, quoted); string(got) != want {
 			t.Errorf("%s is read as %q, want %q", quoted, got, want)
 		}
-		// As others write it, with more escapes.
+		// As encoding/json writes it, with more escapes.
 		theirs, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func FuzzStrings(f *testing.F) {
 	})
 }
 
-// TestEndsOfStrings puts escapes and ends at every distance, with which the ways to look for them change.
+// TestEndsOfStrings puts escapes and ends at every distance, because the search for them depends on it.
 func TestEndsOfStrings(t *testing.T) {
 	for n := range 3 * longString {
 		for slashes := range 5 {
@@ -134,7 +134,7 @@ func TestEndsOfStrings(t *testing.T) {
 	}
 }
 
-// TestNumbersAreReadBack writes numbers and reads them as encoding/json does.
+// TestNumbersAreReadBack writes numbers, and compares reading them with encoding/json.
 func TestNumbersAreReadBack(t *testing.T) {
 	for _, c := range []struct {
 		number float64

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// quotedSlowly is AppendQuoted, a rune at a time.
+// quotedSlowly is the reference implementation of AppendQuoted, rune by rune.
 func quotedSlowly(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -39,17 +39,17 @@ func TestAppendQuoted(t *testing.T) {
 		t.Helper()
 		want := "before" + quotedSlowly(text)
 		if got := string(AppendQuoted([]byte("before"), text)); got != want {
-			t.Fatalf("%q: %s, and slowly %s", text, got, want)
+			t.Fatalf("%q: got %s, want %s", text, got, want)
 		}
 		if got := string(AppendQuoted([]byte("before"), []byte(text))); got != want {
-			t.Fatalf("the bytes of %q: %s, and slowly %s", text, got, want)
+			t.Fatalf("the bytes of %q: got %s, want %s", text, got, want)
 		}
 		var back string
 		if err := json.Unmarshal([]byte(want[len("before"):]), &back); err != nil || utf8.ValidString(text) && back != text {
 			t.Fatalf("%q reads back as %q: %v", text, back, err)
 		}
 	}
-	// Each byte at each place of a word and of what is left behind it, beside those that it may be taken for.
+	// Test each byte at each position of a word and of the rest after it, beside bytes that it may be confused with.
 	for c := range 256 {
 		for at := range 19 {
 			for _, other := range []string{"x", "!", "\x1f", "\x7f", "[", "ü"} {

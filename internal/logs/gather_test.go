@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// writes counts the calls of Write, and has the messages of each.
+// writes records the messages of each call of Write.
 type writes []string
 
 func (w *writes) Write(b []byte) (int, error) {

@@ -24,7 +24,7 @@ func TestParseLevel(t *testing.T) {
 	}
 	for _, text := range []string{"", "6", "00", "loud", "infos", "-1"} {
 		if _, ok := ParseLevel(text); ok {
-			t.Errorf("%q is a level", text)
+			t.Errorf("%q is accepted as a level", text)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestFilter(t *testing.T) {
 	}
 	for _, text := range []string{"", "a=b=c", "x=loud", "loud", "x=", "=info", "info,", ",", "info, warn"} {
 		if _, err := ParseFilter(text); err == nil {
-			t.Errorf("%q is a filter", text)
+			t.Errorf("%q is accepted as a filter", text)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestTarget(t *testing.T) {
 
 var moving = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z|"(secs|nanos|resident|line)":\d+|"file":"[^"]*"`)
 
-// said makes a log of a mode and returns what it says of three records.
+// said returns what a log in a mode writes for three records.
 func said(mode Mode, memory bool) string {
 	l := New(io.Discard, AtLeast(LevelOff), Human)
 	n, err := l.Listen(AtLeast(LevelTrace), mode, memory)
@@ -152,7 +152,7 @@ func TestForms(t *testing.T) {
 	}
 	for line := range strings.Lines(said(JSON, false)) {
 		if !json.Valid([]byte(line)) {
-			t.Errorf("no JSON: %s", line)
+			t.Errorf("not JSON: %s", line)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestConsole(t *testing.T) {
 	}
 	got := regexp.MustCompile(`one|two|three|four`).FindAllString(console.String(), -1)
 	if strings.Join(got, " ") != "two three" {
-		t.Errorf("the console heard %v", got)
+		t.Errorf("the console got %v", got)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestListener(t *testing.T) {
 	if _, err := l.Listen(AtLeast(slog.LevelInfo), JSON, false); !errors.Is(err, ErrListener) {
 		t.Errorf("a second listener: %v", err)
 	}
-	// Nobody takes lines: those who log go on.
+	// Lines are not read: loggers must not block.
 	var writers sync.WaitGroup
 	for range 4 {
 		writers.Go(func() {
@@ -207,7 +207,7 @@ func TestListener(t *testing.T) {
 	select {
 	case <-n.Done():
 	default:
-		t.Error("the listener is not told of its end")
+		t.Error("the listener is not closed")
 	}
 	n.Stop()
 	l.StopListening()
@@ -215,10 +215,10 @@ func TestListener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Stop() // the former one's end is no end of the next
+	n.Stop() // stopping the former listener again does not stop the next
 	log.Info("heard")
 	if line := string(<-again.Lines()); !strings.Contains(line, "heard") {
-		t.Errorf("heard %s", line)
+		t.Errorf("got %s", line)
 	}
 }
 

@@ -14,9 +14,9 @@ var (
 	ids        = regexp.MustCompile(`id="([^"]*)"`)
 )
 
-// TestPagesLeadSomewhere follows every link and picture of every page. What is loaded comes from the same server; links may lead
-// elsewhere, for people to follow.
-func TestPagesLeadSomewhere(t *testing.T) {
+// TestLinksOfPages follows every link and picture of every page. Loaded resources must come from the same server; links may
+// lead elsewhere.
+func TestLinksOfPages(t *testing.T) {
 	m, err := New(Uses{"invalid_search_limit": {"`limit`"}})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestPagesLeadSomewhere(t *testing.T) {
 			}
 		}
 		if n := strings.Count(body, "<form"); n != 1 || !strings.Contains(body, `<form action="`+SearchPath+`"`) {
-			t.Errorf("%s has %d forms, or not the search", at, n)
+			t.Errorf("%s has %d forms, want one with the search", at, n)
 		}
 		for _, m := range references.FindAllStringSubmatch(body, -1) {
 			to, err := url.Parse(m[1])
@@ -70,7 +70,7 @@ func TestPagesLeadSomewhere(t *testing.T) {
 			base, _ := url.Parse(at)
 			target := base.ResolveReference(to).String()
 			if !anchors[target] {
-				t.Errorf("%s leads to %s, where nothing is", at, target)
+				t.Errorf("%s links to %s, which does not exist", at, target)
 			}
 			if !strings.HasPrefix(target, at+"#") {
 				reached[strings.SplitN(target, "#", 2)[0]] = true
@@ -86,12 +86,12 @@ func TestPagesLeadSomewhere(t *testing.T) {
 			t.Errorf("no page leads to %s", file)
 		}
 		if !strings.Contains(string(pages[pathOf(file)].Body), ` aria-current="`) {
-			t.Errorf("%s has no place in the navigation", file)
+			t.Errorf("%s is missing in the navigation", file)
 		}
 	}
 	for _, code := range apierr.Codes() {
 		if !anchors[code.Link()] {
-			t.Errorf("the link of %s leads nowhere", code)
+			t.Errorf("the link of %s is broken", code)
 		}
 	}
 	if !strings.Contains(string(pages[Root].Body), `<img src="/docs/search.png"`) {
@@ -99,7 +99,7 @@ func TestPagesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestHTMLInDocumentsIsLeftOut: a document is text.
+// TestHTMLInDocumentsIsLeftOut checks that HTML in a document is removed.
 func TestHTMLInDocumentsIsLeftOut(t *testing.T) {
 	d, err := parse("docs/x.md", []byte("# A <b>\n\n<script>x()</script>\n\n[a](javascript:x()) [b](other.md#c) ![p](p.png)\n"), map[string]string{"docs/other.md": "/docs/other", "docs/p.png": "/docs/p.png"})
 	if err != nil {
@@ -109,6 +109,6 @@ func TestHTMLInDocumentsIsLeftOut(t *testing.T) {
 		t.Errorf("%s", s)
 	}
 	if _, err := parse("docs/x.md", []byte("![p](https://example.com/p.png)"), nil); err == nil {
-		t.Error("a picture from elsewhere is taken")
+		t.Error("a picture from another server is included")
 	}
 }

@@ -21,7 +21,7 @@ var (
 	})
 )
 
-// TestSearch: people find what they look for, by the first words that they think of, with typos and in names of parameters.
+// TestSearch checks queries as people type them, with typos and names of parameters: a right page must be among the first three.
 func TestSearch(t *testing.T) {
 	found, err := wholeSearcher()
 	if err != nil {
@@ -71,14 +71,14 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestEveryHeadingIsFound: the words of a heading lead to it, unless several have the same.
+// TestEveryHeadingIsFound checks that the words of a heading find it, unless several headings have the same words.
 func TestEveryHeadingIsFound(t *testing.T) {
 	whole, err := wholeSearcher()
 	if err != nil {
 		t.Fatal(err)
 	}
 	all, found := 0, 0
-	for i := 0; i < len(whole.sections); i += 7 { // each search takes its time
+	for i := 0; i < len(whole.sections); i += 7 { // every 7th, because searches take time
 		s := &whole.sections[i]
 		all++
 		hits, _ := whole.find(s.title + " " + s.parents)
@@ -93,7 +93,7 @@ func TestEveryHeadingIsFound(t *testing.T) {
 	}
 }
 
-// slowDistance is distance in its plainest form.
+// slowDistance is the reference implementation of distance.
 func slowDistance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -143,7 +143,7 @@ func TestDistance(t *testing.T) {
 
 var tags = regexp.MustCompile(`<[^>]*>`)
 
-// FuzzSearch: whatever is typed makes a page, in which it is text.
+// FuzzSearch checks that any query gives a page that shows the query as text.
 func FuzzSearch(f *testing.F) {
 	for _, seed := range []string{"", "filters", `"><script>x()</script>`, "\xff\xfe", "İ ß ﬁ", strings.Repeat("a ", 300), "é\u0301", "日本語 の 検索", "<mark>", strings.Repeat("ü", 101)} {
 		f.Add(seed)
@@ -159,7 +159,7 @@ func FuzzSearch(f *testing.F) {
 		}
 		body := string(page.Body)
 		if !utf8.ValidString(body) || strings.Contains(body, "<script") || strings.Count(body, "<form") != 1 || strings.Count(body, "<main") != 1 {
-			t.Errorf("%q makes %.300s", query, body)
+			t.Errorf("%q gives %.300s", query, body)
 		}
 		_, found, _ := strings.Cut(body, `<ol class="found">`)
 		found, _, _ = strings.Cut(found, "</ol>")

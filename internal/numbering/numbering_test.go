@@ -13,13 +13,13 @@ import (
 	"svc/segment"
 )
 
-// file is a segment with its scope.
+// file is a segment with its cache scope.
 type file struct {
 	*segment.Reader
 	scope *resultcache.Scope
 }
 
-// newFile makes a segment whose rows have these numbers and strings in field 0.
+// newFile writes a segment whose rows have these numbers and strings in field 0.
 func newFile(t *testing.T, fs vfs.FS, memory *resultcache.Cache, name string, numbers []numeric.Value, strings []string) file {
 	t.Helper()
 	b := segment.NewBuilder(segment.BuilderOptions{})
@@ -44,9 +44,9 @@ func newFile(t *testing.T, fs vfs.FS, memory *resultcache.Cache, name string, nu
 	return file{r, memory.Scope()}
 }
 
-// TestNumbersAreThoseOfValues numbers the values of views one after the other: segments come, few values and many, and go, and what was
-// kept of them is forgotten now and then. Two values have one number just if they are equal.
-func TestNumbersAreThoseOfValues(t *testing.T) {
+// TestNumbersIdentifyValues numbers the values of successive views. Segments with few and many values come and go, and cached results are
+// dropped now and then. Two values must have the same number if and only if they are equal.
+func TestNumbersIdentifyValues(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -113,7 +113,7 @@ func TestNumbersAreThoseOfValues(t *testing.T) {
 						other, numbered := ofValue[x]
 						whose, had := ofNumber[n]
 						if numbered && other != n || had && whose != x {
-							t.Fatalf("round %d: %v has the numbers %d and %d, which is that of %v", round, x, n, other, whose)
+							t.Fatalf("round %d: %v has the numbers %d and %d; the latter belongs to %v", round, x, n, other, whose)
 						}
 						ofValue[x], ofNumber[n] = n, x
 					}
@@ -127,12 +127,11 @@ func TestNumbersAreThoseOfValues(t *testing.T) {
 		}
 	}
 	if lookedUp == 0 || built == 0 {
-		t.Errorf("values were looked up in %d views, and not in %d", lookedUp, built)
+		t.Errorf("values were looked up in %d views, built in %d; want some of both", lookedUp, built)
 	}
 }
 
-// TestNumbersOfSeveralBases numbers the values of a segment whose parts were kept by two numberings: two searches that built one at the
-// same time have left some of each.
+// TestNumbersOfSeveralBases numbers a segment with cached parts of two numberings, as two concurrent searches leave them.
 func TestNumbersOfSeveralBases(t *testing.T) {
 	fs, memory := vfs.NewMem(), resultcache.New(64<<20)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -161,7 +160,7 @@ func floats(all ...float64) (values []numeric.Value) {
 	return values
 }
 
-// TestNumbersOfOneLargeSegment numbers a segment that has nearly all values and small ones, which share some with it and with each other.
+// TestNumbersOfOneLargeSegment numbers a segment with nearly all values, and small ones that share values with it and with each other.
 func TestNumbersOfOneLargeSegment(t *testing.T) {
 	fs, memory := vfs.NewMem(), resultcache.New(64<<20)
 	var all []numeric.Value
@@ -176,24 +175,24 @@ func TestNumbersOfOneLargeSegment(t *testing.T) {
 		got := New(columns, 0, false, memory.Scope())
 		checkNumbers(t, columns, got)
 		if want := len(all) + 4; got.Count != want {
-			t.Errorf("there are %d numbers, want %d", got.Count, want)
+			t.Errorf("%d numbers, want %d", got.Count, want)
 		}
 	}
 	for i, of := range []file{a, large, b} {
 		if _, ok := segmentNumbers.Get(of.scope, keyOf(0, false, 0)); !ok {
-			t.Errorf("segment %d does not keep its numbers", i)
+			t.Errorf("the numbers of segment %d are not cached", i)
 		}
 	}
 }
 
-// TestNumbersOfEqualHashes numbers values whose hashes are all that the table keeps of them alike.
+// TestNumbersOfEqualHashes numbers values with different hashes whose stored parts are equal.
 func TestNumbersOfEqualHashes(t *testing.T) {
-	inverse := uint64(0x9e3779b97f4a7c15) // of the factor, by Newton's iteration
+	inverse := uint64(0x9e3779b97f4a7c15) // inverse of the factor, by Newton's iteration
 	for range 5 {
 		inverse *= 2 - 0x9e3779b97f4a7c15*inverse
 	}
 	var alike []float64
-	for i := range uint64(1 << 10) { // the upper 12 bits and the lower half are the same
+	for i := range uint64(1 << 10) { // equal upper 12 bits and lower half
 		h := 0xabc<<52 | i<<35 | 0x1234567
 		alike = append(alike, math.Float64frombits((h^h>>29^h>>58)*inverse))
 	}
@@ -216,7 +215,7 @@ func TestNumbersOfEqualHashes(t *testing.T) {
 	checkNumbers(t, columns, New(columns, 0, false, nil))
 }
 
-// checkNumbers reports values of several segments with several numbers, and numbers of several values.
+// checkNumbers checks that values of several segments and numbers correspond one to one.
 func checkNumbers(t *testing.T, columns []Column, got *Numbers) {
 	t.Helper()
 	ofValue, ofNumber := map[numeric.Value]uint32{}, map[uint32]numeric.Value{}
@@ -229,7 +228,7 @@ func checkNumbers(t *testing.T, columns []Column, got *Numbers) {
 			other, numbered := ofValue[x]
 			whose, had := ofNumber[n]
 			if numbered && other != n || had && whose != x || n >= uint32(got.Count) {
-				t.Fatalf("segment %d: %v has the number %d of %d; it had %d, which %v has", i, x, n, got.Count, other, whose)
+				t.Fatalf("segment %d: %v has the number %d of %d; expected %d, which %v has", i, x, n, got.Count, other, whose)
 			}
 			ofValue[x], ofNumber[n] = n, x
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// exact is what a text stands for: an integer of 64 bits as it is, any other number as the nearest float64.
+// exact returns the number that a text stands for: a 64-bit integer exactly, any other number as the nearest float64.
 func exact(s string) *big.Rat {
 	if n, ok := new(big.Int).SetString(s, 10); ok && (n.IsInt64() || n.IsUint64()) {
 		return new(big.Rat).SetInt(n)
@@ -22,13 +22,13 @@ func exact(s string) *big.Rat {
 	return new(big.Rat).SetFloat64(f)
 }
 
-// of is what a value stands for.
+// of returns the number that a value stands for.
 func of(v Value) *big.Rat {
 	r := new(big.Rat).SetFloat64(v.Float)
 	return r.Add(r, new(big.Rat).SetInt64(int64(v.Rest)))
 }
 
-// randomText is a number, many of them beside others.
+// randomText returns a number, often close to others.
 func randomText(r *rand.Rand) string {
 	sign := []string{"", "", "-"}[r.IntN(3)]
 	near := []uint64{0, 1 << 52, 1 << 53, 1 << 54, 1 << 60, 1<<62 + 512, 1 << 63, 1<<63 + 1024, math.MaxUint64 - 2047, math.MaxUint64 - 5}[r.IntN(10)]
@@ -38,14 +38,14 @@ func randomText(r *rand.Rand) string {
 	case 1:
 		return sign + strconv.FormatFloat(float64(near+r.Uint64N(6)), "feg"[r.IntN(3)], -1, 64)
 	case 2:
-		return sign + new(big.Int).Add(new(big.Int).SetUint64(near), big.NewInt(r.Int64N(5000))).String() // some are beyond 64 bits
+		return sign + new(big.Int).Add(new(big.Int).SetUint64(near), big.NewInt(r.Int64N(5000))).String() // some exceed 64 bits
 	case 3:
 		return sign + strconv.FormatFloat(r.ExpFloat64()*math.Pow(2, float64(r.IntN(140)-70)), 'g', -1, 64)
 	}
 	return sign + strconv.FormatUint(near+r.Uint64N(6), 10)
 }
 
-// TestValuesAreOrderedExactly compares values with the numbers that they stand for.
+// TestValuesAreOrderedExactly compares the order of values with that of exact numbers.
 func TestValuesAreOrderedExactly(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -80,11 +80,11 @@ func TestValuesAreOrderedExactly(t *testing.T) {
 		}
 	}
 	if rests < 4_000 {
-		t.Errorf("%d values were no float64", rests)
+		t.Errorf("only %d values were not float64", rests)
 	}
 }
 
-// TestIntegers reads the integers at the ends of what there is.
+// TestIntegers checks the integers at the ends of the range.
 func TestIntegers(t *testing.T) {
 	for _, n := range []int64{0, 1, -1, 1 << 53, 1<<53 + 1, -1<<53 - 1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1} {
 		if v := OfInt(n); of(v).Cmp(new(big.Rat).SetInt64(n)) != 0 || !v.Exact() {
@@ -129,11 +129,11 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestNotExact refuses what no number has.
+// TestNotExact refuses values that are no number.
 func TestNotExact(t *testing.T) {
 	for _, v := range []Value{{math.NaN(), 0}, {math.Copysign(0, -1), 0}, {1, 1}, {1 << 53, -1}, {1 << 53, 2}, {1<<53 + 2, 3}, {1 << 63, 1025}, {1 << 64, 1}, {1 << 64, -1025}, {-1 << 63, -1}, {1e300, 1}, {-1e300, -1}, {0.5, 1}} {
 		if v.Exact() {
-			t.Errorf("%v is taken for a number", v)
+			t.Errorf("%v is accepted as a number", v)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func policy(t *testing.T, text string) Policy {
 	return p
 }
 
-// TestGlobal asks for the first and last address of each special network, and for their neighbours.
+// TestGlobal checks the first and last address of each special network, and the addresses next to it.
 func TestGlobal(t *testing.T) {
 	var p Policy
 	for addresses, want := range map[string]bool{
@@ -63,7 +63,7 @@ func TestGlobal(t *testing.T) {
 		}
 	}
 	if p.Allows(netip.Addr{}) {
-		t.Error("no address at all is allowed")
+		t.Error("an empty address is allowed")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestListedNetworks(t *testing.T) {
 	}
 }
 
-// TestTransport connects to addresses, to a name, and to where a redirect leads.
+// TestTransport connects to addresses, to a name, and through a redirect.
 func TestTransport(t *testing.T) {
 	reached := false
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
@@ -122,7 +122,7 @@ func TestTransport(t *testing.T) {
 	}
 	res.Body.Close()
 
-	// The first address is allowed; the one it sends to is another.
+	// The first address is allowed, but it redirects to another.
 	redirects := 0
 	outer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		redirects++

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestYield counts what work gets done in a second of virtual time, in steps of a tenth of a millisecond.
+// TestYield counts the steps of 0.1 ms that work gets done in a second of virtual time.
 func TestYield(t *testing.T) {
 	done := func(ctx context.Context) (steps int) {
 		w := Of(ctx)
@@ -25,7 +25,7 @@ func TestYield(t *testing.T) {
 		}
 		s := new(Searches)
 		if n := done(Beside(t.Context(), s)); n != 10_000 {
-			t.Errorf("nobody searches: %d steps, want 10000", n)
+			t.Errorf("no searches: %d steps, want 10000", n)
 		}
 		s.Begin()
 		if n := done(Beside(t.Context(), s)); n < 2400 || n > 2600 {
@@ -45,7 +45,7 @@ func TestYield(t *testing.T) {
 	})
 }
 
-// TestARestIsAsLongAsItsSlice has work that cannot yield for long.
+// TestARestIsAsLongAsItsSlice does work that cannot yield for long.
 func TestARestIsAsLongAsItsSlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(Searches)
@@ -63,7 +63,7 @@ func TestARestIsAsLongAsItsSlice(t *testing.T) {
 	})
 }
 
-// TestWorkersOfOneTaskShareItsTime has several goroutines work for one task: beside searches, together they do not more than few do.
+// TestWorkersOfOneTaskShareItsTime works for one task on several goroutines: during searches, many must not get more done than few.
 func TestWorkersOfOneTaskShareItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(Searches)
@@ -90,8 +90,8 @@ func TestWorkersOfOneTaskShareItsTime(t *testing.T) {
 	})
 }
 
-// TestYieldingIsTold has work begin to yield, go on for longer than a lull, and begin again after one.
-func TestYieldingIsTold(t *testing.T) {
+// TestYieldingIsReported starts yielding, continues for longer than a lull, and starts again after one.
+func TestYieldingIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(Searches)
 		told := 0
@@ -103,18 +103,18 @@ func TestYieldingIsTold(t *testing.T) {
 			}
 		}
 		if work(); told != 0 || s.Yielding() || s.Going() {
-			t.Errorf("nobody searches: told %d times, yielding %v, going %v", told, s.Yielding(), s.Going())
+			t.Errorf("no searches: reported %d times, yielding %v, going %v", told, s.Yielding(), s.Going())
 		}
 		for n := 1; n <= 2; n++ {
 			s.Begin()
 			work()
 			if told != n || !s.Yielding() || !s.Going() {
-				t.Errorf("beside a search: told %d times, want %d; yielding %v, going %v", told, n, s.Yielding(), s.Going())
+				t.Errorf("beside a search: reported %d times, want %d; yielding %v, going %v", told, n, s.Yielding(), s.Going())
 			}
 			s.End()
 			time.Sleep(lull + maxRest)
 			if told != n || s.Yielding() || s.Going() {
-				t.Errorf("after it: told %d times, want %d; yielding %v, going %v", told, n, s.Yielding(), s.Going())
+				t.Errorf("after it: reported %d times, want %d; yielding %v, going %v", told, n, s.Yielding(), s.Going())
 			}
 		}
 	})

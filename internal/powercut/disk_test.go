@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// leavings builds what many power cuts leave after the events, and counts what is in a file, "-" standing for none.
+// leavings builds what many power cuts leave after the events, and counts the contents of a file; "-" means that it is missing.
 func leavings(t *testing.T, file string, events ...Event) map[string]int {
 	t.Helper()
 	d := NewDisk()
 	for i := range events {
 		d.Apply(i, &events[i])
 	}
-	d.Apply(len(events), &Event{Kind: Sync, Since: len(events)}) // of the root: data has its name
+	d.Apply(len(events), &Event{Kind: Sync, Since: len(events)}) // sync of the root, which gives data its name
 	found := map[string]int{}
 	for seed := range uint64(100) {
 		dir := filepath.Join(t.TempDir(), "left")
@@ -38,7 +38,7 @@ func leavings(t *testing.T, file string, events ...Event) map[string]int {
 	return found
 }
 
-func TestWhatPowerCutsLeave(t *testing.T) {
+func TestStatesAfterPowerCuts(t *testing.T) {
 	dir := Event{Kind: Mkdir, Node: 1, Name: "data"}
 	made := Event{Kind: Create, Node: 2, Dir: 1, Name: "f"}
 	written := Event{Kind: Write, Node: 2, Data: []byte("old")}
@@ -48,7 +48,7 @@ func TestWhatPowerCutsLeave(t *testing.T) {
 	durable := []Event{dir, made, written, syncFile(3), syncDir(4)}
 	for name, c := range map[string]struct {
 		events []Event
-		want   []string // all that may be there; each must be met
+		want   []string // all possible contents; each must occur
 	}{
 		"synced":                       {durable, []string{"old"}},
 		"a name that was not synced":   {[]Event{dir, made, written, syncFile(3)}, []string{"old", "-"}},
@@ -73,11 +73,11 @@ func TestWhatPowerCutsLeave(t *testing.T) {
 			delete(found, w)
 		}
 		if len(found) > 0 {
-			t.Errorf("%s: there may not be %v", name, found)
+			t.Errorf("%s: impossible contents %v", name, found)
 		}
 	}
 
-	// Sectors of a long write come and go by themselves; what lies before them was never written, and holds anything.
+	// Sectors of a long write survive independently. Bytes before them were never written, and may have any value.
 	found := leavings(t, "f", dir, made, syncDir(2), Event{Kind: Write, Node: 2, Data: big})
 	for _, want := range []string{"", "abcdabcd", "\x00\x00\x00\x00abcd"} {
 		if found[want] == 0 {
@@ -86,7 +86,7 @@ func TestWhatPowerCutsLeave(t *testing.T) {
 	}
 }
 
-// A directory whose name was not synced may be lost with all that is durable in it.
+// TestADirectoryMayBeLost checks that a directory whose name was not synced may be lost with its durable content.
 func TestADirectoryMayBeLost(t *testing.T) {
 	d := NewDisk()
 	d.Apply(0, &Event{Kind: Mkdir, Node: 1, Name: "data"})
@@ -101,6 +101,6 @@ func TestADirectoryMayBeLost(t *testing.T) {
 		}
 	}
 	if there == 0 || there == 100 {
-		t.Errorf("it is there %d times of 100", there)
+		t.Errorf("the directory exists %d times of 100", there)
 	}
 }

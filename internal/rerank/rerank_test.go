@@ -17,17 +17,17 @@ import (
 	"svc/internal/outbound"
 )
 
-// service answers with what is next, and notes what it is sent.
+// service sends prepared answers in turn, and records its requests.
 type service struct {
 	t       *testing.T
-	answers []string // "status body"; the last one again and again
+	answers []string // "status body"; the last one repeats
 	waits   []time.Duration
 
-	mu    sync.Mutex // a connection that was hung up tells nobody that its handler has ended
+	mu    sync.Mutex // after a broken connection, the end of the handler is not known
 	calls []request
 }
 
-// sent returns what it was sent.
+// sent returns the recorded requests.
 func (s *service) sent() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%q: %v, %v after %d calls, want %v, %s after %d", tt.answers, got, err, len(s.sent()), tt.want, tt.code, tt.calls)
 		}
 		if err != nil && (strings.Contains(err.Error(), "127.0.0.1") || strings.Contains(err.Error(), "likes red")) {
-			t.Errorf("%q: %v says too much", tt.answers, err)
+			t.Errorf("%q: the error %v shows a secret", tt.answers, err)
 		}
 		for _, r := range s.sent() {
 			if r.Query != "User context: likes red\nQuery: hat" || r.Model != "rerank-english-v3.0" || !slices.Equal(r.Documents, []string{`{"id":1}`, `{"id":2}`, `{"id":3}`}) {
@@ -155,7 +155,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestDeadline has a service that hangs, and one that fails until the time is over.
+// TestDeadline uses a service that hangs, and one that fails until the deadline.
 func TestDeadline(t *testing.T) {
 	release := make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -185,7 +185,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-func TestWhereItGoes(t *testing.T) {
+func TestAddresses(t *testing.T) {
 	for _, address := range []string{"", "x", "ftp://a.test/", "http://"} {
 		if _, err := New(address, "key", outbound.Any()); err == nil {
 			t.Errorf("%q is accepted", address)

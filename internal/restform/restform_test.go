@@ -84,7 +84,7 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// FuzzForm reads templates and answers of any kind. A body made from a template reads back as the template says.
+// FuzzForm parses any templates and answers. A body built from a template must read back as the template says.
 func FuzzForm(f *testing.F) {
 	for _, s := range []string{`{"in": "{{text}}"}`, `[{"a":"{{text}}"},"{{..}}"]`, `{"a":[1,["{{text}}"]],"b":"{{..}}"}`, `"{{text}}"`} {
 		f.Add([]byte(s), []byte(`{"in":[1]}`))

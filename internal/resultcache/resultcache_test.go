@@ -27,7 +27,7 @@ func TestOwnersDoNotMeet(t *testing.T) {
 	a, b := c.Scope(), c.Scope()
 	values.Put(a, []byte("k"), 1, 10)
 	if value(b, []byte("k")) != nil {
-		t.Error("a result of another owner")
+		t.Error("got a result of another owner")
 	}
 	values.Put(b, []byte("k"), 2, 10)
 	values.Put(a, []byte("k"), 3, 10)
@@ -46,14 +46,15 @@ func TestOwnersDoNotMeet(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) { testAgainstModel(t) }
 
-// TestKeysOfOneHash has many keys meet.
+// TestKeysOfOneHash makes many keys collide.
 func TestKeysOfOneHash(t *testing.T) {
 	defer func(bits uint64) { hashBits = bits }(hashBits)
 	hashBits = shards*8 - 1
 	testAgainstModel(t)
 }
 
-// testAgainstModel compares a cache with a map: what is kept is right, and the bound holds. Some keys are too long for their entries.
+// testAgainstModel compares a cache with a map: cached results must be right, and the bound must hold. Some keys are too long for
+// their entries.
 func testAgainstModel(t *testing.T) {
 	const most = 1 << 20
 	c := New(most)
@@ -122,41 +123,41 @@ func testAgainstModel(t *testing.T) {
 	}
 }
 
-// TestEntryIsTwoLines: an entry takes two lines of a processor's cache, and what is counted for one is what it takes with its places.
+// TestEntryIsTwoLines checks that an entry takes two cache lines, and that the counted size of an entry includes its places.
 func TestEntryIsTwoLines(t *testing.T) {
 	if n := reflect.TypeFor[entry]().Size(); n != 128 {
 		t.Errorf("%d bytes", n)
 	}
 }
 
-// TestOldestGoesFirst has results of one size in a cache with room for some of them.
+// TestOldestGoesFirst puts results of one size into a cache with room for some of them.
 func TestOldestGoesFirst(t *testing.T) {
 	c := New(shards * 400 << 10)
 	f := c.Scope()
 	const bytes, n = 10 << 10, shards * 120
 	key := func(i int) []byte { return fmt.Append(nil, i) }
-	used := func(i int) { // before all that is put later
+	used := func(i int) { // used before the later ones are put
 		value(f, key(i))
 	}
 	for i := range n {
 		values.Put(f, key(i), i, bytes)
 		used(0)
 	}
-	stale := 0 // in shards that got few
+	stale := 0 // in shards with few entries
 	for i := range n {
 		switch kept := value(f, key(i)) != nil; {
 		case i > 0 && i < n/10 && kept:
 			stale++
 		case (i == 0 || i > n-100) && !kept:
-			t.Errorf("result %d of %d is not kept", i, n)
+			t.Errorf("result %d of %d is not cached", i, n)
 		}
 	}
 	if stale > 2 {
-		t.Errorf("%d of the %d oldest results are kept", stale, n/10)
+		t.Errorf("%d of the %d oldest results are cached", stale, n/10)
 	}
 }
 
-// TestPagesOutlastBitmaps has queries come round whose bitmaps have no room, but whose pages have: in the second round they are found.
+// TestPagesOutlastBitmaps repeats queries whose bitmaps have no room, but whose pages have: the second round must find the pages.
 func TestPagesOutlastBitmaps(t *testing.T) {
 	f := New(64 << 20).Scope()
 	const n = 2000
@@ -177,7 +178,7 @@ func TestPagesOutlastBitmaps(t *testing.T) {
 			t.Errorf("round %d: %d of %d pages, and %d bitmaps", round, pages, n, bitmaps)
 		}
 	}
-	for i := range 80 * n { // pages that nobody asks for again do not stay for ever
+	for i := range 80 * n { // pages that are not used again must not stay forever
 		values.Put(f, key("other", i), i, 1<<10)
 	}
 	if value(f, key("page", 0)) != nil {
@@ -185,8 +186,8 @@ func TestPagesOutlastBitmaps(t *testing.T) {
 	}
 }
 
-// TestSpareEntriesLeaveRoom: however many spare entries come, the others stay, but for a few in a shard that got more than its part.
-// Of the spare ones the last used stay.
+// TestSpareEntriesLeaveRoom checks that spare entries do not displace others, except a few in an overfull shard, and that the most
+// recently used spare ones stay.
 func TestSpareEntriesLeaveRoom(t *testing.T) {
 	f := New(shards * 1 << 20).Scope()
 	const bytes, n = 10 << 10, shards * 200
@@ -204,12 +205,12 @@ func TestSpareEntriesLeaveRoom(t *testing.T) {
 		}
 		if value(f, key("spare", i)) != nil {
 			if spare++; i < n/2 {
-				t.Errorf("spare entry %d of %d is kept", i, n)
+				t.Errorf("spare entry %d of %d is cached", i, n)
 			}
 		}
 	}
 	if others < n/4*99/100 || spare < shards*15 || spare > shards*(1<<20/spareShare/bytes) {
-		t.Errorf("%d of %d others are kept, and %d spare entries", others, n/4, spare)
+		t.Errorf("%d of %d others and %d spare entries are cached", others, n/4, spare)
 	}
 }
 
@@ -236,11 +237,11 @@ func TestFits(t *testing.T) {
 func TestAdmit(t *testing.T) {
 	f := New(1 << 20).Scope()
 	if values.Admit(f, []byte("k")) || !values.Admit(f, []byte("k")) || values.Admit(f, []byte("l")) {
-		t.Error("a key that came, or did not, is taken for the other")
+		t.Error("Admit must refuse a key the first time and admit it the second time")
 	}
 }
 
-// TestKindsDoNotMeet has one key under two kinds, whose hashes are alike in the second round.
+// TestKindsDoNotMeet uses one key under two kinds, with equal hashes in the second round.
 func TestKindsDoNotMeet(t *testing.T) {
 	defer func(bits uint64) { hashBits = bits }(hashBits)
 	for range 2 {
@@ -265,17 +266,17 @@ func TestKindsDoNotMeet(t *testing.T) {
 	}
 }
 
-// TestNamesOfKindsDiffer: a kind is declared once.
+// TestNamesOfKindsDiffer checks that a kind can be declared only once.
 func TestNamesOfKindsDiffer(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("two kinds have one name")
+			t.Error("two kinds have the same name")
 		}
 	}()
 	NewKind[int]("values of tests")
 }
 
-func TestStampsStay(t *testing.T) {
+func TestStampsAreStable(t *testing.T) {
 	f := New(1 << 20).Scope()
 	a, b := f.Stamp([]byte("a")), f.Stamp([]byte("b"))
 	if a == b || f.Stamp([]byte("a")) != a || f.Stamp([]byte("b")) != b {
@@ -317,17 +318,17 @@ func TestTrim(t *testing.T) {
 	and := roaring.And(a, b)
 	got, bytes := Trim(and)
 	if !got.Equals(and) {
-		t.Error("other rows")
+		t.Error("the rows differ")
 	}
 	if n := int(got.GetSizeInBytes()); bytes < n || bytes > n+200+64*22 {
 		t.Errorf("%d bytes for %d of rows in at most 22 containers", bytes, n)
 	}
 	if Overhead(roaring.New()) == 0 {
-		t.Error("nothing costs nothing")
+		t.Error("an empty set has no size")
 	}
 }
 
-// TestPartsAtOnce: callers that find the slab full at the same time make room once.
+// TestPartsAtOnce checks that callers which find the slab full at the same time make room once.
 func TestPartsAtOnce(t *testing.T) {
 	defer func(bits uint64) { hashBits = bits }(hashBits)
 	hashBits = 0 // one shard
@@ -344,11 +345,11 @@ func TestPartsAtOnce(t *testing.T) {
 	putting.Wait()
 	s := &c.shards[0]
 	if want := (s.slab.used + slabEntries - 1) / slabEntries; s.slab.used != 3200 || len(s.slab.parts) != want {
-		t.Errorf("%d entries lie in %d parts, want %d", s.slab.used, len(s.slab.parts), want)
+		t.Errorf("%d entries in %d parts, want %d", s.slab.used, len(s.slab.parts), want)
 	}
 }
 
-// TestSetsOfTenMillionRowsFit: with the default budget of svc, the largest sets of rows of such a segment are cached.
+// TestSetsOfTenMillionRowsFit checks that with the default budget, the largest sets of rows of a segment with ten million rows are cached.
 func TestSetsOfTenMillionRowsFit(t *testing.T) {
 	if f := New(128 << 20).Scope(); !f.Fits(1, 10_000_000/8*11/10) {
 		t.Error("a bit for each of ten million rows does not fit")

@@ -14,8 +14,8 @@ import (
 	"svc/internal/pace"
 )
 
-// hogs are functions that take as much memory or time as they can get. Each grows something by doubling, or repeats what
-// is costly for the runtime but a single operation for the script.
+// hogs are functions that use as much memory or time as they can. Each grows something by doubling, or repeats an operation that is cheap
+// for the script but expensive for the runtime.
 var hogs = []string{
 	`let s = "x"; loop { s += s; }`,
 	"let s = \"é\"; loop { s = `${s}${s}`; }",
@@ -56,9 +56,9 @@ var hogs = []string{
 	`let f = |x| x; loop { f = |x| f.call(x); }`,
 }
 
-// TestBudget runs hogs and looks at what they took, all of it, garbage included.
+// TestBudget runs hogs and counts all bytes that they allocate, including garbage.
 func TestBudget(t *testing.T) {
-	const operations, most = 100_000, 100_000*640 + 4<<20 // bytes over a run
+	const operations, most = 100_000, 100_000*640 + 4<<20 // bytes per run
 	for _, source := range hogs {
 		f, err := Compile(source, nil)
 		if err != nil {
@@ -82,7 +82,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// spin is a function that runs until somebody stops it: its budget, in this test, has no end.
+// spin returns a function that runs until it is stopped: its budget is unlimited.
 func spin(t *testing.T) *Function {
 	t.Helper()
 	f, err := Compile(`loop { try { loop { } } catch { } }`, nil)
@@ -102,13 +102,13 @@ func TestStops(t *testing.T) {
 		t.Errorf("a canceled run: %v", err)
 	}
 	if _, err := f.Edit(ctx, []byte(`{"id":1}`)); !errors.Is(err, context.Canceled) {
-		t.Errorf("a run that was canceled ahead: %v", err)
+		t.Errorf("a run that was canceled before it began: %v", err)
 	}
 	f.deadline = 10 * time.Millisecond
 	if _, err := f.Edit(t.Context(), []byte(`{"id":1}`)); apierr.From(err).Code != "edit_documents_by_function_error" || !strings.Contains(err.Error(), "takes longer than") {
 		t.Errorf("a run beyond its deadline: %v", err)
 	}
-	// What was stopped leaves nothing for the next run.
+	// A stopped run leaves no state for the next one.
 	g, err := Compile(`doc.n = 2`, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestLargeInputs reads documents and contexts that are too large to be made values of.
+// TestLargeInputs reads documents and contexts that are too large to convert.
 func TestLargeInputs(t *testing.T) {
 	lists := "[" + strings.Repeat("[],", 300_000) + "[]]"
 	var wide strings.Builder
@@ -140,7 +140,7 @@ func TestLargeInputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.deadline = time.Hour // however slow the machine
+		f.deadline = time.Hour // for slow machines
 		_, err = f.Edit(t.Context(), []byte(tt.doc))
 		if (err == nil) != (tt.message == "") || err != nil && !strings.Contains(err.Error(), tt.message) {
 			t.Errorf("%s on %.40s: %v, want … %s", tt.source, tt.doc, err, tt.message)
@@ -148,7 +148,7 @@ func TestLargeInputs(t *testing.T) {
 	}
 }
 
-// TestTranslationsAreBounded translates what nests as much as a source may hold: each is refused or stays small.
+// TestTranslationsAreBounded translates deeply nested sources: each must be refused or stay small.
 func TestTranslationsAreBounded(t *testing.T) {
 	repeat := func(pre, unit string, n int, post string) string { return pre + strings.Repeat(unit, n) + post }
 	for _, line := range []string{
@@ -177,9 +177,9 @@ func TestTranslationsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCheckKeepsNothing checks the sources that have most tokens and most statements, in strings in backticks, too: requests do so one
-// after another, and what they leave is cleared away at the cost of all.
-func TestCheckKeepsNothing(t *testing.T) {
+// TestCheckLeavesLittleGarbage checks sources with the most tokens and statements, also in template strings: requests run such checks one
+// after the other, and the garbage is collected at the cost of all.
+func TestCheckLeavesLittleGarbage(t *testing.T) {
 	for _, line := range []string{`"";`, `1;`, "a;", "()", "`${1}`;", "`${1;1;1;1;1;1;1;1}`;"} {
 		source := strings.Repeat(line, maxSource/len(line))
 		var before, after runtime.MemStats
@@ -192,7 +192,7 @@ func TestCheckKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestMakesWay has a run rest for a search. It is stopped when it has worked for too long, and rests are no work.
+// TestMakesWay lets a run pause for a search. It is stopped when it has worked for too long; pauses do not count.
 func TestMakesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := Compile(`let i = 0; while i < 10000 { i += 1; } doc.n = i;`, nil)

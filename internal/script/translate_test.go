@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSyntaxErrors checks where an error is said to be, and what.
+// TestSyntaxErrors checks the position and the text of errors.
 func TestSyntaxErrors(t *testing.T) {
 	tests := []struct {
 		source       string

@@ -16,7 +16,7 @@ import (
 	"svc/segment"
 )
 
-// clock is a store with a clock that stands still.
+// clock is a store whose clock stands still.
 type clock struct {
 	*Store
 	at time.Time
@@ -52,7 +52,7 @@ func (c *clock) code(cursor string, of Digest) apierr.Code {
 	return e.Code
 }
 
-// turn reads a page with some documents on it.
+// turn reads a page with some documents.
 func (c *clock) turn(t *testing.T, cursor string, ids ...segment.DocID) string {
 	t.Helper()
 	p := c.open(t, cursor)
@@ -64,18 +64,18 @@ func TestAPageMayBeReadTwice(t *testing.T) {
 	c := newClock("x")
 	first := c.turn(t, "", 5, 3)
 	lost := c.turn(t, first, 7)
-	second := c.turn(t, first, 9) // the answer with 7 was lost
+	second := c.turn(t, first, 9) // the answer with document 7 was lost
 	if lost != second {
-		t.Errorf("the cursors behind the same page are %s and %s", lost, second)
+		t.Errorf("the cursors after the same page are %s and %s", lost, second)
 	}
 	p := c.open(t, second)
 	if got := p.place.seen.ToArray(); !slices.Equal(got, []uint32{3, 5, 9}) || p.Before() != 3 {
-		t.Errorf("seen are %v, before are %d", got, p.Before())
+		t.Errorf("seen %v, before %d", got, p.Before())
 	}
-	p.Close() // without an answer
+	p.Close() // closed without an answer
 	p = c.open(t, second)
 	if got := p.place.seen.ToArray(); !slices.Equal(got, []uint32{3, 5, 9}) || p.Before() != 3 {
-		t.Errorf("the second time seen are %v, before are %d", got, p.Before())
+		t.Errorf("second read: seen %v, before %d", got, p.Before())
 	}
 	p.Close()
 	if got := c.code(first, Digest{1}); got != "cursor_expired" {
@@ -115,9 +115,9 @@ func TestPlacesThatAreDropped(t *testing.T) {
 	}
 	c.turn(t, "", ids...)
 	if n, _ := c.Places(); n != 0 {
-		t.Errorf("%d places are more than there is room for", n)
+		t.Errorf("%d places exceed the limit", n)
 	}
-	// A place that is dropped while somebody works on a page stays dropped.
+	// A place that is dropped while a page is being read stays dropped.
 	c.maxBytes = MaxBytes
 	cursor = c.turn(t, "", 1)
 	p := c.open(t, cursor)
@@ -140,7 +140,7 @@ func TestOnePageAtATime(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := c.Open(ctx, cursor, Digest{1}, wrong); !errors.Is(err, context.Canceled) {
-		t.Errorf("who waits for a page is told %v", err)
+		t.Errorf("a caller that waits for a page gets %v", err)
 	}
 	p.Close()
 	p.Close()
@@ -172,7 +172,7 @@ func TestCursorsThatAreRefused(t *testing.T) {
 	}
 	p = same.open(t, after)
 	if p.Before() != 2 || p.after != 70000 {
-		t.Errorf("after a restart it goes on behind %d, %d documents", p.after, p.Before())
+		t.Errorf("after a restart the cursor continues after %d, %d documents", p.after, p.Before())
 	}
 	longest := c.print(&cursor{kind: atPlace, page: 1<<64 - 1})
 	if len(longest) > MaxCursorBytes {
@@ -192,7 +192,7 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// TestRowsOfIds compares the rows of random ids in segments with gaps and without with a look at each row.
+// TestRowsOfIds compares the rows of random ids, in segments with and without gaps, with a check of each row.
 func TestRowsOfIds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	fs := vfs.NewMem()

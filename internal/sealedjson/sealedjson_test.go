@@ -32,11 +32,11 @@ func TestFormat(t *testing.T) {
 		t.Error(err)
 	}
 	if err := Write(mem, "x", 3, []byte("{")); err == nil {
-		t.Error("what is no JSON is written")
+		t.Error("invalid JSON is written")
 	}
 }
 
-// Any bit may flip, and the file may be cut anywhere: what is read is what was written.
+// TestDamageIsFound flips any bit, or cuts the file anywhere: what is read must be what was written.
 func TestDamageIsFound(t *testing.T) {
 	for i := range len(golden) {
 		for bit := range 8 {
@@ -53,7 +53,8 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// A write that fails leaves the file as it was, wherever it fails: also behind the rename, and when a power failure follows.
+// TestAFailedWriteChangesNothing fails a write at any operation: the file must stay as it was, also after the rename and after a
+// power failure.
 func TestAFailedWriteChangesNothing(t *testing.T) {
 	for _, exists := range []bool{true, false} {
 		failed := 0

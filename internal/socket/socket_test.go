@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// pair returns both ends of a connection; the first is what Wrap makes of it, or not.
+// pair returns both ends of a connection. If wrapped, the first is the result of Wrap.
 func pair(t *testing.T, wrapped bool) (net.Conn, *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,14 +37,14 @@ func pair(t *testing.T, wrapped bool) (net.Conn, *net.TCPConn) {
 
 func always() bool { return true }
 
-// notDue has the next calls read in our own way.
+// notDue makes the next calls use our own read path.
 func notDue() { woken.Store(time.Now().Add(time.Hour).UnixNano()) }
 
-func TestWhatIsWrittenArrives(t *testing.T) {
+func TestBytesArrive(t *testing.T) {
 	notDue()
 	near, far := pair(t, false)
 	calls := 0
-	near = Wrap(near, func() bool { calls++; return calls%3 > 0 }) // now this way and now that
+	near = Wrap(near, func() bool { calls++; return calls%3 > 0 }) // alternates between both paths
 	g := rand.New(rand.NewPCG(1, 2))
 	random := func(n int) []byte {
 		b := make([]byte, n)
@@ -53,7 +53,7 @@ func TestWhatIsWrittenArrives(t *testing.T) {
 		}
 		return b
 	}
-	// More than fits into the buffers of the system: the writer has to wait.
+	// More than the buffers of the system hold, so that the writer must wait.
 	for _, n := range [][2]int{{0, 0}, {1, 0}, {0, 1}, {3, 5}, {4096, 100_000}, {9_000_000, 0}, {0, 9_000_000}, {5_000_000, 4_000_001}} {
 		a, b := random(n[0]), random(n[1])
 		want := append(bytes.Clone(a), b...)
@@ -79,14 +79,14 @@ func TestWhatIsWrittenArrives(t *testing.T) {
 			t.Errorf("%v: %d bytes are written, %v", n, written, err)
 		}
 		if got := <-read; !bytes.Equal(got, want) {
-			t.Errorf("%v: other bytes arrive", n)
+			t.Errorf("%v: the bytes that arrive differ", n)
 		}
 	}
 	all := random(9_000_000)
 	go far.Write(all)
 	got := make([]byte, len(all))
 	if _, err := io.ReadFull(near, got); err != nil || !bytes.Equal(got, all) {
-		t.Errorf("other bytes are read, %v", err)
+		t.Errorf("the bytes read differ, %v", err)
 	}
 }
 
@@ -110,13 +110,13 @@ func TestWritersDoNotMix(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Count(b, b[:1]) != size {
-			t.Fatal("two writers' bytes are mixed")
+			t.Fatal("the bytes of two writers are mixed")
 		}
 	}
 	writers.Wait()
 }
 
-// TestErrorsAreThoseOfNet has the same go wrong on a connection of package net and on one of ours.
+// TestErrorsAreThoseOfNet provokes the same errors on a connection of package net and on a wrapped one.
 func TestErrorsAreThoseOfNet(t *testing.T) {
 	reset := func(near net.Conn, far *net.TCPConn) {
 		far.SetLinger(0)
@@ -125,7 +125,7 @@ func TestErrorsAreThoseOfNet(t *testing.T) {
 	}
 	read := func(near net.Conn) error { _, err := near.Read(make([]byte, 10)); return err }
 	write := func(near net.Conn) (err error) {
-		for err == nil { // until the system notices
+		for err == nil { // until the system reports it
 			_, err = near.Write(make([]byte, 100_000))
 		}
 		return err
@@ -141,10 +141,10 @@ func TestErrorsAreThoseOfNet(t *testing.T) {
 		{"write to a reset connection", reset, write, nil},
 		{"read of a closed connection", func(near net.Conn, _ *net.TCPConn) { near.Close() }, read, net.ErrClosed},
 		{"write to a closed connection", func(near net.Conn, _ *net.TCPConn) { near.Close() }, write, net.ErrClosed},
-		{"read behind the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now()) }, read, os.ErrDeadlineExceeded},
-		{"write behind the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now()) }, write, os.ErrDeadlineExceeded},
-		{"read up to the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now().Add(30 * time.Millisecond)) }, read, os.ErrDeadlineExceeded},
-		{"write to one that does not read, up to the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now().Add(30 * time.Millisecond)) }, write, os.ErrDeadlineExceeded},
+		{"read after the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now()) }, read, os.ErrDeadlineExceeded},
+		{"write after the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now()) }, write, os.ErrDeadlineExceeded},
+		{"read until the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now().Add(30 * time.Millisecond)) }, read, os.ErrDeadlineExceeded},
+		{"write to a stalled reader until the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now().Add(30 * time.Millisecond)) }, write, os.ErrDeadlineExceeded},
 		{"closed while it is read", func(near net.Conn, _ *net.TCPConn) { time.AfterFunc(30*time.Millisecond, func() { near.Close() }) }, read, net.ErrClosed},
 	} {
 		var errs [2]error
@@ -170,7 +170,7 @@ func TestErrorsAreThoseOfNet(t *testing.T) {
 func TestTheMonitorIsWokenFromTimeToTime(t *testing.T) {
 	woken.Store(0)
 	if !monitorIsDue() || monitorIsDue() {
-		t.Error("it is due, and then not for a while")
+		t.Error("want the monitor due once, and then not for a while")
 	}
 	woken.Store(time.Now().Add(-2 * monitorEvery).UnixNano())
 	near, far := pair(t, true)
@@ -181,12 +181,12 @@ func TestTheMonitorIsWokenFromTimeToTime(t *testing.T) {
 	if _, ours := near.(interface {
 		WriteBoth(a, b []byte) (int64, error)
 	}); ours && monitorIsDue() {
-		t.Error("a read that was due has not woken it")
+		t.Error("a read that was due has not woken the monitor")
 	}
 	WakeMonitor()
 }
 
-func TestOthersAreLeftAlone(t *testing.T) {
+func TestOtherConnectionsAreNotWrapped(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
 	defer a.Close()

@@ -29,7 +29,7 @@ func open(t testing.TB, o Options) *Tracer {
 	return tracer
 }
 
-// TestSpans: what the collector gets of a request and its parts.
+// TestSpans checks what the collector gets for a request and its parts.
 func TestSpans(t *testing.T) {
 	c := tracetest.New(t)
 	tracer := open(t, Options{Endpoint: c.URL, Headers: map[string]string{"Authorization": "secret"}, Ratio: 1, Policy: outbound.Any(), Version: "9", Instance: "here"})
@@ -61,10 +61,10 @@ func TestSpans(t *testing.T) {
 		t.Errorf("the request: %+v", spans)
 	}
 	if over.Parent != root.ID || over.Nanos != uint64(time.Second) || made.Parent != root.ID || !made.Failed || made.Kind != "SPAN_KIND_CLIENT" {
-		t.Errorf("its parts: %+v", spans)
+		t.Errorf("the parts: %+v", spans)
 	}
 	if got, want := h.Get("traceparent"), "00-0af7651916cd43dd8448eb211c80319c-"+made.ID+"-01"; got != want {
-		t.Errorf("%q is passed on, not %q", got, want)
+		t.Errorf("%q is propagated, want %q", got, want)
 	}
 	r := c.Requests()[0]
 	if r.URL.Path != "/v1/traces" || r.Header.Get("Authorization") != "secret" || r.Header.Get("Content-Type") != "application/x-protobuf" {
@@ -72,7 +72,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestSampling: of traces that begin here a share is recorded, of others those that are elsewhere.
+// TestSampling checks that a share of the traces that begin here is recorded, and of others those that their origin records.
 func TestSampling(t *testing.T) {
 	for _, tt := range []struct {
 		ratio       float64
@@ -106,8 +106,8 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestNothing: without a Tracer nothing happens, in any place.
-func TestNothing(t *testing.T) {
+// TestWithoutATracer checks that nothing is recorded without a Tracer.
+func TestWithoutATracer(t *testing.T) {
 	var tracer *Tracer
 	ctx, s := tracer.Begin(t.Context(), "x")
 	for _, s := range []Span{s, tracer.Serve("x"), {}} {
@@ -117,11 +117,11 @@ func TestNothing(t *testing.T) {
 		s.Fail("x")
 		s.End()
 		if s.Recorded() || s.In(ctx) != ctx {
-			t.Error("it is recorded")
+			t.Error("a span without a tracer is recorded")
 		}
 	}
 	if c, s := Start(ctx, "x"); c != ctx || s.Recorded() || Of(ctx).Recorded() {
-		t.Error("a part of nothing is recorded")
+		t.Error("a part without a span is recorded")
 	}
 	Of(ctx).Record("x", time.Now(), time.Now())
 	h := http.Header{}
@@ -133,20 +133,20 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestCollectorIsAway: spans are dropped, the log says so once, nothing waits, and nothing is left.
+// TestCollectorIsAway checks that spans are dropped while the collector is away: one line in the log, no waiting, no leak.
 func TestCollectorIsAway(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent := "http://" + l.Addr().String() // takes connections and says nothing
+	silent := "http://" + l.Addr().String() // accepts connections and sends nothing
 	t.Cleanup(func() { l.Close() })
 	for what, o := range map[string]Options{
-		"it does not answer": {Endpoint: silent, Policy: outbound.Any()},
-		"it is not there":    {Endpoint: "http://127.0.0.1:1", Policy: outbound.Any()},
-		"it refuses":         {Endpoint: tracetest.New(t, slices.Repeat([]int{400}, 1000)...).URL, Policy: outbound.Any()},
-		"it has no room":     {Endpoint: tracetest.New(t, slices.Repeat([]int{503}, 1000)...).URL, Policy: outbound.Any()},
-		"it is not allowed":  {Endpoint: silent},
+		"no answer":     {Endpoint: silent, Policy: outbound.Any()},
+		"no connection": {Endpoint: "http://127.0.0.1:1", Policy: outbound.Any()},
+		"refused":       {Endpoint: tracetest.New(t, slices.Repeat([]int{400}, 1000)...).URL, Policy: outbound.Any()},
+		"overloaded":    {Endpoint: tracetest.New(t, slices.Repeat([]int{503}, 1000)...).URL, Policy: outbound.Any()},
+		"not allowed":   {Endpoint: silent},
 	} {
 		t.Run(what, func(t *testing.T) {
 			before := runtime.NumGoroutine()
@@ -176,7 +176,7 @@ func TestCollectorIsAway(t *testing.T) {
 	}
 }
 
-// TestCollectorIsBack: what it may take later is sent again.
+// TestCollectorIsBack checks that spans which the collector may accept later are sent again.
 func TestCollectorIsBack(t *testing.T) {
 	c := tracetest.New(t, 503, 429)
 	s := newSender(c.URL+"/v1/traces", &Options{Policy: outbound.Any(), Logger: slog.New(slog.DiscardHandler)})
@@ -214,7 +214,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// BenchmarkPart is what a place costs that may be traced: where nothing is, and where it is.
+// BenchmarkPart measures the cost of a traced place, with and without a recorded span.
 func BenchmarkPart(b *testing.B) {
 	type key struct{}
 	deep := func(ctx context.Context) context.Context {

@@ -36,7 +36,7 @@ func FuzzTensors(f *testing.F) {
 	})
 }
 
-// FuzzConfig checks any configuration of a model: one that is accepted keeps the sizes of all that is made of it within bounds.
+// FuzzConfig checks any configuration of a model: an accepted one must keep all derived sizes within bounds.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
 		`{"model_type":"bert","hidden_size":8,"intermediate_size":16,"num_hidden_layers":2,"num_attention_heads":2,"vocab_size":100,"max_position_embeddings":64}`,
@@ -52,7 +52,7 @@ func FuzzConfig(f *testing.F) {
 		if c.Hidden < 1 || c.Hidden > maxWidth || c.Heads < 1 || c.Hidden%c.Heads != 0 || c.Layers > maxLayers || c.Vocabulary > maxTokens || c.Positions < 4 || c.Positions > maxTokens {
 			t.Errorf("%s is accepted as %+v", file, c)
 		}
-		// The weights are missing: every model says so, and nothing is made for them.
+		// The weights are missing: every model must report it, and allocate nothing for them.
 		empty := &tensors{header: map[string]tensorInfo{}}
 		var err error
 		if c.Type == "modernbert" {

@@ -21,7 +21,7 @@ const (
 	heads  = transformertest.Heads
 )
 
-// twin computes a model in 64 bits, number by number, as the papers write it.
+// twin is the reference implementation of a model, in float64, number by number as in the papers.
 type twin struct{ transformertest.Weights }
 
 func (w twin) linear(x []float64, name string, out int) []float64 {
@@ -74,7 +74,7 @@ func (w twin) row(name string, i int) []float64 {
 	return row
 }
 
-// attend is attention of all tokens; near says which see each other.
+// attend computes the attention of all tokens; near says which tokens see each other.
 func attend(q, k, v [][]float64, near func(i, j int) bool) [][]float64 {
 	size := hidden / heads
 	out := make([][]float64, len(q))
@@ -307,20 +307,20 @@ func TestDamagedModels(t *testing.T) {
 		transformertest.Write(t, filepath.Join(dir, tt.file), whole[tt.file])
 	}
 	if _, err := Load(dir); err != nil {
-		t.Fatalf("the whole model: %v", err)
+		t.Fatalf("the undamaged model: %v", err)
 	}
 	for n := 0; n < len(whole["model.safetensors"]); n += 1009 {
 		transformertest.Write(t, filepath.Join(dir, "model.safetensors"), whole["model.safetensors"][:n])
 		if _, err := Load(dir); err == nil {
-			t.Errorf("%d bytes of the tensors are enough", n)
+			t.Errorf("%d bytes of the tensors are accepted", n)
 		}
 	}
 	if _, err := Load(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no model at all: %v", err)
+		t.Errorf("a missing model: %v", err)
 	}
 }
 
-// FuzzTokenizer reads a tokenizer.json of any kind, and cuts texts by it.
+// FuzzTokenizer reads any tokenizer.json, and tokenizes texts with it.
 func FuzzTokenizer(f *testing.F) {
 	for _, name := range []string{"wordpiece", "unigram", "bpe"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name+".json"))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTokenizers compares with what the tokenizers library of Hugging Face (0.23) makes of the same texts. Its three small tokenizers
-// were trained on a few sentences; that of SentencePiece brings a table of normalisations.
+// TestTokenizers compares with the output of the tokenizers library of Hugging Face (0.23). Its three small tokenizers were trained on a
+// few sentences; the SentencePiece one has a table of normalisations.
 func TestTokenizers(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "golden.json"))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"svc/internal/budget"
 )
 
-// own is a context that is a turn.
+// own is a context that is itself a turn.
 type own struct {
 	context.Context
 	yields int
@@ -29,12 +29,12 @@ func (o *own) Value(k any) any {
 func TestOf(t *testing.T) {
 	o := &own{Context: t.Context()}
 	if Of(o) != Turn(o) {
-		t.Error("a context that is a turn has another one")
+		t.Error("a context that is a turn returns another one")
 	}
 	inner, cancel := context.WithCancel(o)
 	of := Of(inner)
 	if err := of.Yield(); err != nil || o.yields != 1 {
-		t.Errorf("a context made of a turn: %d yields, %v", o.yields, err)
+		t.Errorf("a context derived from a turn: %d yields, %v", o.yields, err)
 	}
 	cancel()
 	if err := of.Yield(); !errors.Is(err, context.Canceled) {
@@ -45,8 +45,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOfNone has work that no request waits for.
-func TestOfNone(t *testing.T) {
+// TestWithoutATurn does work that no request waits for.
+func TestWithoutATurn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	account := budget.New(100, nil).Open(100)
 	of := Of(context.WithValue(ctx, budget.Key, account))

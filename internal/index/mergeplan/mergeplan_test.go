@@ -61,7 +61,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A stream of small batches leaves few segments, and rewrites each byte few times.
+// TestStreamStaysLogarithmic checks that a stream of small batches leaves few segments, and rewrites each byte few times.
 func TestStreamStaysLogarithmic(t *testing.T) {
 	for name, size := range map[string]func(r *rand.Rand) int64{
 		"single documents": func(*rand.Rand) int64 { return 3 * kib },
@@ -123,8 +123,8 @@ func (m *Merge) apply(segments []Segment) []Segment {
 	return append(kept, out)
 }
 
-// A long run is merged in parts; one that is not much longer than a part, or tiny, at once.
-func TestLongRunsGoInParts(t *testing.T) {
+// TestLongRunsAreMergedInParts checks that a long run is merged in parts, and one that is tiny or not much longer than a part at once.
+func TestLongRunsAreMergedInParts(t *testing.T) {
 	o := Default()
 	few := append(equals(20, 15*mib), equals(11, 240*mib)...)
 	for name, c := range map[string]struct {
@@ -140,14 +140,14 @@ func TestLongRunsGoInParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := Plan(c.in, o)
 			if len(got) == 0 || len(got[0].Inputs) != c.want {
-				t.Fatalf("got %v, want %d at first", got, c.want)
+				t.Fatalf("got %v, want %d inputs first", got, c.want)
 			}
 		})
 	}
 }
 
-// However many segments an import writes, no more than a part a level stand at its commit, all merges are short, and each byte is
-// rewritten few times.
+// TestImportsLeaveFewSegments checks that however many segments an import writes, at most a part per level remain at its commit, all
+// merges are short, and each byte is rewritten few times.
 func TestImportsLeaveFewSegments(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
@@ -194,7 +194,7 @@ func TestImportsLeaveFewSegments(t *testing.T) {
 	}
 }
 
-// Whatever the segments: merges are disjoint, in range, within the bound, and a plan's result is not planned the same way again for ever.
+// TestPlanIsSane plans random segments: merges must be disjoint, in range and within the bound, and repeated planning must end.
 func TestPlanIsSane(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -221,7 +221,7 @@ func TestPlanIsSane(t *testing.T) {
 				t.Fatalf("%d bytes, bound %d", m.Bytes, o.MaxBytes)
 			}
 			if len(m.Inputs) == 1 && in[m.Inputs[0]].Live == in[m.Inputs[0]].Rows {
-				t.Fatalf("segment %d is rewritten for nothing", m.Inputs[0])
+				t.Fatalf("segment %d is rewritten needlessly", m.Inputs[0])
 			}
 			if m.Bytes < last {
 				t.Fatal("a smaller merge comes after a larger one")
