@@ -13,8 +13,8 @@ import (
 	"svc/segment"
 )
 
-// TestRowsOfElementsBySlices compares the rows of elements with a number in a range, as slices have them, with those of the elements one by
-// one: of few values that many elements have and of many, one of an element and several, with slices that are made and kept.
+// TestRowsOfElementsBySlices compares the rows of elements with a number in a range, found by slices, with those found element by element.
+// It covers few and many values, one or several values per element, and slices that are built or cached.
 func TestRowsOfElementsBySlices(t *testing.T) {
 	defer func(n, marked, moved int) { slicedFrom, markedFrom, movedTogether = n, marked, moved }(slicedFrom, markedFrom, movedTogether)
 	slicedFrom, markedFrom, movedTogether = 1, 1<<20, 1<<20
@@ -69,15 +69,15 @@ func TestRowsOfElementsBySlices(t *testing.T) {
 		}
 		switch {
 		case marked == 0:
-			t.Errorf("seed %d, round %d: no rows were found by marks", seed, round)
+			t.Errorf("seed %d, round %d: marks found no rows", seed, round)
 		case (whole > 0) != (most == 2 && values > 3), (from > 0) != (most == 1 && values > 5000):
-			t.Errorf("seed %d, round %d: %d slices are kept, and from %d on", seed, round, whole, from)
+			t.Errorf("seed %d, round %d: %d slices are cached, from %d on", seed, round, whole, from)
 		}
 	}
 }
 
-// TestConditionsOnElementsByMarks compares the rows of elements that pass several conditions, found by a bit for each element, with those
-// that are found as sets: where all elements stand at one path, and where some stand at another.
+// TestConditionsOnElementsByMarks compares the rows of elements that pass several conditions, found by one bit per element, with those
+// found as sets. All elements are at one path, or at several.
 func TestConditionsOnElementsByMarks(t *testing.T) {
 	defer func(n, marked, moved int) { slicedFrom, markedFrom, movedTogether = n, marked, moved }(slicedFrom, markedFrom, movedTogether)
 	slicedFrom, markedFrom, movedTogether = 1, 1<<20, 1<<20
@@ -94,7 +94,7 @@ func TestConditionsOnElementsByMarks(t *testing.T) {
 					scope = other
 				}
 				b.EnterElement(scope, 1)
-				for range 1 + r.IntN(1+round%3) { // if no element has two, its numbers are in planes
+				for range 1 + r.IntN(1+round%3) { // if no element has two numbers, they are in planes
 					b.ElementNumber(value, numeric.OfInt(r.Int64N(60)))
 				}
 				b.ElementPresent(value)
@@ -157,12 +157,12 @@ func TestConditionsOnElementsByMarks(t *testing.T) {
 			}
 		}
 		if _, ok := rowsOfElements.Get(kept.scope, make([]byte, 4)); !ok || marked == 0 {
-			t.Errorf("seed %d, round %d: %d found by marks, rows of all elements at once: %v", seed, round, marked, ok)
+			t.Errorf("seed %d, round %d: marks found %d, rows of all elements at once: %v", seed, round, marked, ok)
 		}
 	}
 }
 
-// TestConditionsThatReadTextsAreNotMarked looks for candidates first where each of them takes long.
+// TestConditionsThatReadTextsAreNotMarked checks that conditions which are slow for each candidate reduce the candidates first.
 func TestConditionsThatReadTextsAreNotMarked(t *testing.T) {
 	few := equalMatch{id: 1, floats: []float64{1}}
 	for _, b := range []bound{

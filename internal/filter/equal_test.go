@@ -14,7 +14,7 @@ import (
 	"svc/internal/text"
 )
 
-func TestKeysOfValuesAreThoseOfTheTwin(t *testing.T) {
+func TestKeysOfValuesAgreeWithAReference(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -57,8 +57,8 @@ func TestKeysOfValuesAreThoseOfTheTwin(t *testing.T) {
 	}
 }
 
-// What a filter with very many values or conditions costs is counted: memory is taken for all values together, and for
-// conditions one by one.
+// TestBindingTakesLittleMemoryForEachValue counts the allocations of filters with very many values or conditions: once for all values
+// together, and for conditions one by one.
 func TestBindingTakesLittleMemoryForEachValue(t *testing.T) {
 	c := newCorpus(t, `{"filterableAttributes":["id"]}`, []string{`{"id":1}`})
 	allocations := func(source string) float64 {
@@ -80,9 +80,9 @@ func TestBindingTakesLittleMemoryForEachValue(t *testing.T) {
 		conditions = append(conditions, fmt.Sprintf("id = %d", i))
 	}
 	if n := allocations("id IN [" + strings.Join(values, ",") + "]"); n > 30 {
-		t.Errorf("%d values are bound with %v allocations", len(values), n)
+		t.Errorf("binding %d values takes %v allocations", len(values), n)
 	}
 	if n := allocations(strings.Join(conditions, " OR ")); n > 12*maxConditions {
-		t.Errorf("%d conditions are bound with %v allocations", maxConditions, n)
+		t.Errorf("binding %d conditions takes %v allocations", maxConditions, n)
 	}
 }

@@ -25,14 +25,14 @@ import (
 	"svc/segment"
 )
 
-// corpus is some documents as one segment, under settings.
+// corpus is a segment of some documents, with its settings.
 type corpus struct {
 	fields *settings.Fields
 	live   segment.Live
 	docs   []map[string]any
 }
 
-// writer puts the values of documents into a builder, as an index does.
+// writer adds the values of documents to a builder, as an index does.
 type writer struct {
 	b   *segment.Builder
 	ids map[string]int
@@ -212,7 +212,7 @@ func TestRows(t *testing.T) {
 func TestBind(t *testing.T) {
 	c := newCorpus(t, `{"filterableAttributes":[{"attributePatterns":["eq"]},{"attributePatterns":["cmp"],"features":{"filter":{"equality":false,"comparison":true}}},`+
 		`{"attributePatterns":["face"],"features":{"facetSearch":true,"filter":{"equality":false}}},"all"]}`, []string{`{"eq":1,"cmp":1,"face":1,"all":1,"other":1}`})
-	allowed := map[string]string{ // by operation: the attributes that it may be asked of
+	allowed := map[string]string{ // the attributes that allow each operation
 		`= 1`: "eq all", `!= 1`: "eq all", `IN [1]`: "eq all", `NOT IN [1]`: "eq all", `CONTAINS a`: "eq all", `STARTS WITH a`: "eq all",
 		`> 1`: "cmp all", `>= 1`: "cmp all", `< 1`: "cmp all", `<= 1`: "cmp all", `1 TO 2`: "cmp all",
 		`EXISTS`: "eq cmp all", `NOT EXISTS`: "eq cmp all", `IS NULL`: "eq cmp all", `IS NOT EMPTY`: "eq cmp all",
@@ -254,7 +254,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// values is what a document has at a path, found by walking its JSON.
+// values holds the values of a document at a path, found by walking its JSON.
 type values struct {
 	exists, null, empty bool
 	numbers             []*big.Rat
@@ -298,7 +298,7 @@ func (v *values) add(x any, direct bool, path, want string) {
 	}
 }
 
-// visit meets a member; it stands directly at its path when no array is on the way.
+// visit records a member. It is direct if there is no array on its path.
 func (v *values) visit(path string, x any, direct bool, want string) {
 	if path == want {
 		v.exists = true
@@ -306,7 +306,7 @@ func (v *values) visit(path string, x any, direct bool, want string) {
 	v.add(x, direct, path, want)
 }
 
-// matches is the slow twin of Bind and Rows: it decides one document by its JSON.
+// matches is the reference implementation of Bind and Rows: it decides one document from its JSON.
 func (c *corpus) matches(n node, doc map[string]any) bool {
 	switch n := n.(type) {
 	case *junction:
@@ -380,7 +380,7 @@ func (c *corpus) matches(n node, doc map[string]any) bool {
 		anyText(func(s string) bool { return holds(strings.Compare(s, fold(value))) })
 }
 
-// exactly reads what is a number: an integer of 64 bits as it is, any other one as a float64.
+// exactly parses a number: a 64-bit integer exactly, any other number as a float64.
 func exactly(s string) (*big.Rat, bool) {
 	if strings.ContainsAny(s, "xXpP_nN") {
 		return nil, false
@@ -405,10 +405,10 @@ func pointOf(doc map[string]any) (lat, lng float64, ok bool) {
 	return lat, lng, true
 }
 
-// random makes documents and filters that meet often.
+// random generates documents and filters that often match.
 type random struct {
 	*rand.Rand
-	large []uint64 // integers near which there are others
+	large []uint64 // integers with others close to them
 }
 
 func newRandom(seed uint64) random {
@@ -534,7 +534,7 @@ func (r random) node(depth int) node {
 	return c
 }
 
-// TestRowsRandom compares filters on columns with a decision on each document's JSON.
+// TestRowsRandom compares filters on columns with a decision from the JSON of each document.
 func TestRowsRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -560,7 +560,7 @@ func TestRowsRandom(t *testing.T) {
 		for k := range 100 {
 			e := &Expr{root: r.node(3)}
 			if parsed, err := Parse(e.String()); err != nil || !same(parsed, e) {
-				t.Fatalf("%s is not parsed as it was printed: %v", e, err)
+				t.Fatalf("%s does not parse back: %v", e, err)
 			}
 			b, err := e.Bind(c.env())
 			if err != nil {
@@ -580,17 +580,17 @@ func TestRowsRandom(t *testing.T) {
 			for i, doc := range docs {
 				place.Lat, place.Lng, place.Point = pointOf(c.docs[i])
 				if got, err := m.Matches([]byte(doc)); err != nil || got != c.matches(e.root, c.docs[i]) {
-					t.Fatalf("%s: the document alone gives %v, %v: %s", e, got, err, doc)
+					t.Fatalf("%s: Matches gives %v, %v: %s", e, got, err, doc)
 				}
 			}
 			got := b.Rows(c.live)
-			for range 3 { // computed, computed to be kept, kept
+			for range 3 { // computed, computed and cached, cached
 				if kept := b.Kept(nil, c.live, scope); !kept.Equals(got) {
 					t.Fatalf("%s: got %v, want %v with a scope", e, kept, got)
 				}
 			}
 			if live := (segment.Live{Reader: c.live.Reader}); c.live.Deleted != nil && !roaring.AndNot(b.Kept(nil, live, scope), c.live.Deleted).Equals(got) {
-				t.Fatalf("%s: what was kept depends on deleted rows", e)
+				t.Fatalf("%s: the cached rows depend on deletions", e)
 			}
 			if k%8 == 0 {
 				some := roaring.New()
@@ -609,12 +609,12 @@ func TestRowsRandom(t *testing.T) {
 	}
 }
 
-// checkDeletions has a filter that is kept asked about some rows, and with these deleted, too.
+// checkDeletions evaluates a cached filter among some rows, and again with these rows deleted.
 func checkDeletions(t *testing.T, e *Expr, b *Bound, live segment.Live, scope *resultcache.Scope, some *roaring.Bitmap) {
 	t.Helper()
 	all, got := b.Rows(segment.Live{Reader: live.Reader}), b.Rows(live)
 	for _, s := range []*resultcache.Scope{scope, resultcache.New(16 << 20).Scope(), nil} {
-		for k := range 4 { // as it is found, computed to be kept, kept
+		for k := range 4 { // as found, computed and cached, cached
 			if among := b.Among(nil, live, s, some, k > 0); !among.Equals(roaring.And(all, some)) {
 				t.Fatalf("%s: got %v among %v, want %v", e, among, some, roaring.And(all, some))
 			}
@@ -634,9 +634,9 @@ func checkDeletions(t *testing.T, e *Expr, b *Bound, live segment.Live, scope *r
 	}
 }
 
-// TestPartsAreKept has a filter asked again whose shard is not kept with a segment: the rest of it is, and shared with the filter
-// that has no shard.
-func TestPartsAreKept(t *testing.T) {
+// TestPartsAreCached repeats a filter on a shard, which is not cached with a segment: the rest of the filter must be, and must be shared
+// with the same filter without a shard.
+func TestPartsAreCached(t *testing.T) {
 	c := newCorpus(t, `{"filterableAttributes":["a","b"]}`, []string{`{"a":1,"b":1}`, `{"a":1,"b":2}`, `{"a":2,"b":1}`, `{"a":1,"b":1}`})
 	inShard := roaring.BitmapOf(0, 1)
 	env := c.env()
@@ -648,7 +648,7 @@ func TestPartsAreKept(t *testing.T) {
 	for i, step := range []struct {
 		filter string
 		want   []uint32
-		known  bool // what is kept was found
+		known  bool // whether the cache has it
 	}{
 		{`a = 1 AND b = 1 AND _shard = x`, []uint32{0}, false},
 		{`a = 1 AND b = 1 AND _shard = x`, []uint32{0}, false},
@@ -671,13 +671,13 @@ func TestPartsAreKept(t *testing.T) {
 			t.Errorf("step %d: %s finds %v, want %v", i, step.filter, got, step.want)
 		}
 		if after, _ := memory.Counts(); (after > before) != step.known {
-			t.Errorf("step %d: %s: found in memory %d times, want some: %v", i, step.filter, after-before, step.known)
+			t.Errorf("step %d: %s: %d cache hits, want some: %v", i, step.filter, after-before, step.known)
 		}
 	}
 }
 
-// TestFieldsThatComeLater asks filters before and after the first document with a field: what they find in the older segment changes then.
-// It also asks them in a part of an index, which does not know the fields of the others.
+// TestFieldsThatComeLater evaluates filters before and after the first document with a field, which changes the result in the older
+// segment. It also evaluates them in a part of an index that does not know the fields of others.
 func TestFieldsThatComeLater(t *testing.T) {
 	const body = `{"filterableAttributes":["a","x"]}`
 	older := newCorpus(t, body, []string{`{"a":1}`, `{"a":2}`, `{"a":3}`})
@@ -697,7 +697,7 @@ func TestFieldsThatComeLater(t *testing.T) {
 	}
 }
 
-// TestFieldsOfElementsThatComeLater does the same with fields of objects.
+// TestFieldsOfElementsThatComeLater does the same with fields of objects in arrays.
 func TestFieldsOfElementsThatComeLater(t *testing.T) {
 	u, err := settings.ParseUpdate([]byte(`{"filterableAttributes":[{"attributePatterns":["v.*"],"features":{"elements":true}}]}`), settings.Features{})
 	if err != nil {
@@ -731,7 +731,7 @@ func TestFieldsOfElementsThatComeLater(t *testing.T) {
 	}
 }
 
-// fieldLater is what a filter finds in a segment before a document has its field, after one has, and in a part of an index.
+// fieldLater is what a filter finds in a segment before any document has its field, after one has, and in a part of an index.
 type fieldLater struct {
 	filter                string
 	before, after, parted []uint32
@@ -756,7 +756,7 @@ func (f *fieldLater) check(t *testing.T, live segment.Live, scope *resultcache.S
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 4 { // as it is found, computed to be kept, kept
+		for range 4 { // as found, computed and cached, cached
 			if got := b.Kept(nil, live, scope).ToArray(); !slices.Equal(got, step.want) {
 				t.Errorf("%s finds %v, want %v; parted: %v, field known: %v", e, got, step.want, step.parted, step.fields == newer)
 			}

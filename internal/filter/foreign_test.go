@@ -16,7 +16,7 @@ import (
 	"svc/segment"
 )
 
-// foreignEnv is that of an index whose foreign keys lead to the corpora of some indexes.
+// foreignEnv returns an Env whose foreign keys refer to the corpora of some indexes.
 func (c *corpus) foreignEnv(keys map[string]string, indexes map[string]*corpus) Env {
 	env := c.env()
 	for field, uid := range keys {
@@ -81,7 +81,7 @@ func TestForeign(t *testing.T) {
 	}
 
 	for filter, code := range map[string]apierr.Code{
-		`_foreign(title, land = FR)`:                         "invalid_search_filter", // no foreign key
+		`_foreign(title, land = FR)`:                         "invalid_search_filter", // not a foreign key
 		`_foreign(hidden, town = Lyon)`:                      "invalid_search_filter", // not filterable here
 		`_foreign(author, name = x)`:                         "invalid_search_filter", // not filterable there
 		`year = 1 AND NOT _foreign(author, land = 1 OR x=1)`: "invalid_search_filter",
@@ -104,11 +104,11 @@ func TestForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := e.Bind(env); err == nil || !strings.Contains(err.Error(), "`authors`") || !strings.Contains(err.Error(), "1:44") {
-		t.Errorf("an error inside says neither index nor position: %v", err)
+		t.Errorf("the error must name the index and the position: %v", err)
 	}
 }
 
-// TestForeignLimit selects up to and above the limit: in one part, in several that overlap, in several indexes.
+// TestForeignLimit selects up to the limit and beyond: in one part, in overlapping parts, in several indexes.
 func TestForeignLimit(t *testing.T) {
 	var docs []string
 	for i := range 1500 {
@@ -138,7 +138,7 @@ func TestForeignLimit(t *testing.T) {
 	}
 }
 
-// TestForeignAgainstDocuments compares random filters with what the documents say; some foreign documents are deleted.
+// TestForeignAgainstDocuments compares random filters with a decision from the documents. Some foreign documents are deleted.
 func TestForeignAgainstDocuments(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -155,7 +155,7 @@ func TestForeignAgainstDocuments(t *testing.T) {
 				there.live.Deleted.Add(uint32(row))
 			}
 		}
-		id := func() string { // of a person, or of nobody
+		id := func() string { // of a person, or unknown
 			if n := r.IntN(len(people) + 3); r.IntN(2) == 0 {
 				return fmt.Sprint(n)
 			} else {

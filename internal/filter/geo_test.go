@@ -10,7 +10,7 @@ import (
 	"svc/segment"
 )
 
-// TestPlacesAreCheckedByBind has filters that Parse takes, although there is no such place.
+// TestPlacesAreCheckedByBind binds filters that Parse accepts although the place is impossible.
 func TestPlacesAreCheckedByBind(t *testing.T) {
 	c := newCorpus(t, `{"filterableAttributes":["a","_geo","_geojson"]}`, nil)
 	for src, want := range map[string]string{
@@ -33,7 +33,7 @@ func TestPlacesAreCheckedByBind(t *testing.T) {
 	}
 }
 
-// TestShapesAndPoints asks segments with points in rows 0 and 1 and shapes in rows 1, 2 and 3.
+// TestShapesAndPoints filters segments with points in rows 0 and 1 and shapes in rows 1, 2 and 3.
 func TestShapesAndPoints(t *testing.T) {
 	b := segment.NewBuilder(segment.BuilderOptions{})
 	type located struct {
@@ -60,7 +60,7 @@ func TestShapesAndPoints(t *testing.T) {
 	r := written(t, b)
 	for _, test := range []struct {
 		src                 string
-		points, shapes, all []uint32 // what matches when _geo, _geojson and both may be filtered; nil: it is refused
+		points, shapes, all []uint32 // matching rows if _geo, _geojson or both are filterable; nil: refused
 	}{
 		{`_geoRadius(40, 40, 1000)`, []uint32{0, 1}, []uint32{}, []uint32{0, 1}},
 		{`_geoRadius(3, 2, 1000)`, []uint32{}, []uint32{1, 2}, []uint32{1, 2}},
@@ -70,7 +70,7 @@ func TestShapesAndPoints(t *testing.T) {
 		{`NOT _geoBoundingBox([41, 41], [2, 1])`, []uint32{2, 3, 4}, []uint32{0, 3, 4}, []uint32{3, 4}},
 		{`_geoPolygon([2, 1], [4, 1], [4, 3], [2, 3])`, nil, []uint32{1, 2}, []uint32{1, 2}},
 		{`_geoPolygon([39, 39], [41, 39], [41, 41])`, nil, []uint32{}, []uint32{}},
-		// A circle of 3 corners lacks what one of 125 has.
+		// A circle with 3 corners covers less than one with 125.
 		{`_geoRadius(-21, 180, 120000)`, []uint32{}, []uint32{3}, []uint32{3}},
 		{`_geoRadius(-19, 180, 120000)`, []uint32{}, []uint32{3}, []uint32{3}},
 		{`_geoRadius(-19, 180, 120000, 3)`, []uint32{}, []uint32{}, []uint32{}},
@@ -92,7 +92,7 @@ func TestShapesAndPoints(t *testing.T) {
 					place.Shape = []geo.ShapePart{*row.part}
 				}
 				if got, err := m.Matches([]byte(`{}`)); err != nil || got != slices.Contains(want, uint32(i)) {
-					t.Errorf("%s with %s: the document %d alone gives %v, %v", e, filterable, i, got, err)
+					t.Errorf("%s with %s: Matches of document %d gives %v, %v", e, filterable, i, got, err)
 				}
 			}
 			if (err == nil) != (want != nil) {
@@ -112,8 +112,8 @@ func TestShapesAndPoints(t *testing.T) {
 	}
 }
 
-// A pattern that covers the fields of places does not open them to these functions, nor does an order; the plain name does, whatever
-// a pattern before it allows.
+// TestPatternsDoNotOpenPlaces checks that neither a pattern that covers the geo fields nor a sort setting allows geo functions. Their
+// plain names do, whatever an earlier pattern allows.
 func TestPatternsDoNotOpenPlaces(t *testing.T) {
 	for _, tt := range []struct {
 		settings string

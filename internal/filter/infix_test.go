@@ -12,7 +12,7 @@ import (
 	"svc/segment"
 )
 
-// infixSource is a segment whose fields 0 and 1 have the same random texts, and field 0 an infix index. Some texts are empty.
+// infixSource returns a segment whose fields 0 and 1 have the same random texts, some of them empty. Field 0 has an infix index.
 func infixSource(t testing.TB, rng *rand.Rand, rows int) source {
 	t.Helper()
 	b := segment.NewBuilder(segment.BuilderOptions{Infix: func(f segment.FieldID) bool { return f == 0 }})
@@ -39,7 +39,7 @@ func infixText(rng *rand.Rand) string {
 	return b.String()
 }
 
-// TestContainsByInfix compares CONTAINS by an infix index with reading all texts, with and without candidates.
+// TestContainsByInfix compares CONTAINS with an infix index with reading all texts, with and without candidates.
 func TestContainsByInfix(t *testing.T) {
 	seed := rand.Uint64()
 	defer func() {
@@ -78,11 +78,11 @@ func TestContainsByInfix(t *testing.T) {
 		}
 	}
 	if indexed == 0 || looked == 0 {
-		t.Errorf("%d answers by the index, %d by texts of candidates", indexed, looked)
+		t.Errorf("%d results from the index, %d from texts of candidates; want some of both", indexed, looked)
 	}
 }
 
-// BenchmarkContains reads 100,000 texts, and asks the index of them.
+// BenchmarkContains searches 100,000 texts by reading them, and by their index.
 func BenchmarkContains(b *testing.B) {
 	s := infixSource(b, rand.New(rand.NewPCG(1, 2)), 100_000)
 	for _, part := range []string{"ortat", "9917", "éclairred", "日本語日"} {

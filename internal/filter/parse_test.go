@@ -66,12 +66,12 @@ func TestPrint(t *testing.T) {
 		}
 		again, err := Parse(test.want)
 		if err != nil || !same(e, again) {
-			t.Errorf("%s: %v, or another tree", test.want, err)
+			t.Errorf("%s: %v, or the tree differs", test.want, err)
 		}
 	}
 }
 
-// same compares trees but for the positions in them.
+// same compares trees without positions.
 func same(a, b *Expr) bool {
 	forget := func(n node) error {
 		switch n := n.(type) {
@@ -104,7 +104,7 @@ func TestSyntaxErrors(t *testing.T) {
 	tests := []struct {
 		src          string
 		line, column int
-		message      string // part of it
+		message      string // part of the message
 	}{
 		{`a`, 1, 2, "an operator"},
 		{`a =`, 1, 4, "a value"},
@@ -172,7 +172,7 @@ func TestSyntaxErrors(t *testing.T) {
 }
 
 func TestFromJSON(t *testing.T) {
-	tests := []struct{ body, want string }{ // want: the print, or "!" and a part of the error
+	tests := []struct{ body, want string }{ // want: the printed filter, or "!" and a part of the error
 		{`null`, ``}, {`""`, ``}, {`" \n"`, ``}, {`[]`, ``}, {`[[]]`, ``}, {`[" ", [""]]`, ``},
 		{`"a = 1 OR b = 2"`, `a = 1 OR b = 2`},
 		{`["a = 1"]`, `a = 1`},
@@ -198,14 +198,14 @@ func TestFromJSON(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want %s", test.body, e, err, test.want)
 		}
 	}
-	// A string nested as deep as allowed is still printed in a form that can be parsed.
+	// A filter nested as deep as allowed prints in a form that can be parsed.
 	deep := `[["` + strings.Repeat("NOT (x = 1 OR ", 99) + "a = 1" + strings.Repeat(")", 99) + `", "b = 2"], "c = 3"]`
 	e, err := FromJSON([]byte(deep), "invalid_search_filter")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if again, err := Parse(e.String()); err != nil || !same(e, again) {
-		t.Errorf("the print of a deep filter is refused: %v", err)
+		t.Errorf("a printed deep filter is refused: %v", err)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestAnd(t *testing.T) {
 		return e
 	}
 	if And() != nil || And(nil, nil) != nil {
-		t.Error("And of nothing is something")
+		t.Error("And() is not nil")
 	}
 	if got := And(nil, parse("a=1 OR b=2"), parse("c=3 AND d=4")).String(); got != `(a = 1 OR b = 2) AND c = 3 AND d = 4` {
 		t.Errorf("got %s", got)
@@ -256,12 +256,12 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s with the feature: %v", src, err)
 		}
 		if _, err := Parse(src); err == nil {
-			t.Errorf("%s is parsed", src)
+			t.Errorf("%s is accepted", src)
 		}
 	}
 }
 
-// FuzzParse checks that any bytes give a tree or an error with a position, and that the print of a tree gives the tree again.
+// FuzzParse checks that any bytes give a tree or an error with a position, and that a printed tree parses to the same tree.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		``, `a = 1`, `NOT (a > 'x\'y' AND "b c" 1 TO 2) OR c NOT IN [d, "e",]`, `a IS NOT NULL AND b STARTS WITH x`, `_geoRadius(1, 2, 3, 4)`,
@@ -281,7 +281,7 @@ func FuzzParse(f *testing.F) {
 		}
 		if e == nil {
 			if strings.TrimSpace(src) != "" {
-				t.Fatalf("%q gave nothing", src)
+				t.Fatalf("%q gives neither a tree nor an error", src)
 			}
 			return
 		}

@@ -7,7 +7,7 @@ import (
 	"svc/segment"
 )
 
-// written writes a segment in memory, and opens it for the time of the test.
+// written writes a segment in memory, and opens it for the duration of the test.
 func written(t testing.TB, b *segment.Builder) *segment.Reader {
 	t.Helper()
 	fs := vfs.NewMem()

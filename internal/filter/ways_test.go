@@ -8,7 +8,7 @@ import (
 	"svc/internal/numeric"
 )
 
-// describeWays shows ways as "attribute:values that pass …" of some values.
+// describeWays formats ways as "attribute:values that pass …", for some values.
 func describeWays(ways []Way) string {
 	var b strings.Builder
 	for i, w := range ways {
@@ -75,11 +75,11 @@ func TestWays(t *testing.T) {
 		}
 	}
 	if (*Expr)(nil).Ways(free) != nil {
-		t.Error("no filter has ways")
+		t.Error("a nil filter has ways")
 	}
 }
 
-// TestSpans compares what a test finds in sorted lists with what it passes.
+// TestSpans compares what a test finds in sorted lists with the values that it passes.
 func TestSpans(t *testing.T) {
 	numbers := []string{"-3", "0", "1", "1", "2.5", "7"}
 	texts := []string{"ab", "b", "red", "red", "z"}
@@ -90,21 +90,21 @@ func TestSpans(t *testing.T) {
 		}
 		test := e.Ways(Bounds{Ways: 1, Or: 1, And: 1, Depth: 1})[0][0]
 		if !test.Spans() || test.Keys() != nil {
-			t.Fatalf("%s is no range", f)
+			t.Fatalf("%s is not a range", f)
 		}
 		number := func(i int) numeric.Value { x, _ := numeric.Parse(numbers[i]); return x }
 		lo, hi := test.Numbers(len(numbers), number)
 		for i := range numbers {
 			v := NewValue(Pair{"a", numbers[i]})
 			if test.Passes(&v) != (lo <= i && i < hi) {
-				t.Errorf("%s: %s passes: %t, and %d to %d are found", f, numbers[i], test.Passes(&v), lo, hi)
+				t.Errorf("%s: %s passes: %t, found %d to %d", f, numbers[i], test.Passes(&v), lo, hi)
 			}
 		}
 		lo, hi = test.Texts(len(texts), func(i int) string { return texts[i] })
 		for i := range texts {
 			v := NewValue(Pair{"a", texts[i]})
 			if test.Passes(&v) != (lo <= i && i < hi) {
-				t.Errorf("%s: %s passes: %t, and %d to %d are found", f, texts[i], test.Passes(&v), lo, hi)
+				t.Errorf("%s: %s passes: %t, found %d to %d", f, texts[i], test.Passes(&v), lo, hi)
 			}
 		}
 	}
