@@ -12,8 +12,8 @@ import (
 	"svc/internal/numeric"
 )
 
-// TestAccumulators folds random values of several groups in random parts, which it merges, and sends through the form of a peer. The
-// figures are those of exact arithmetic, whatever the parts. An accumulator that the table has, and this test not, fails it.
+// TestAccumulators folds random values of several groups in random parts, merges the parts, and sends them in the form of a peer. The
+// results must be exact, whatever the parts. An accumulator that this test does not know fails it.
 func TestAccumulators(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -96,7 +96,7 @@ func TestAccumulators(t *testing.T) {
 	}
 }
 
-// TestSumsThatOverflow are shown as null, and so are figures that need them, also behind a peer.
+// TestSumsThatOverflow checks that overflowing sums, and figures that need them, are shown as null, also from a peer.
 func TestSumsThatOverflow(t *testing.T) {
 	f := NewFigures()
 	f.Grow(1)

@@ -15,8 +15,8 @@ import (
 	"svc/segment"
 )
 
-// BenchmarkCompute aggregates 500,000 documents, and a twentieth of them as a word might find it, with nothing cached. Prices have 20,000
-// values, cents and dates nearly one for each document.
+// BenchmarkCompute aggregates 500,000 documents, and a twentieth of them as a word might match, without cached states. Prices have 20,000
+// values; cents and dates have nearly one per document.
 func BenchmarkCompute(b *testing.B) {
 	const documents = 500_000
 	names := []string{"price", "cents", "at", "brand", "user"}

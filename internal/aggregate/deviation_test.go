@@ -10,7 +10,7 @@ import (
 	"svc/internal/numeric"
 )
 
-// TestWholeVariance compares the variance of integers in 128 bits with that of 300 bits.
+// TestWholeVariance compares the variance of integers, computed with 128 bits, with one of 300 bits.
 func TestWholeVariance(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -47,11 +47,11 @@ func TestWholeVariance(t *testing.T) {
 		}
 	}
 	if taken < 5_000 {
-		t.Errorf("seed %d: %d variances were of 128 bits", seed, taken)
+		t.Errorf("seed %d: only %d variances used 128 bits", seed, taken)
 	}
 }
 
-// doubleOf returns an integer below 2¹⁰⁶ exactly.
+// doubleOf converts an integer below 2¹⁰⁶ exactly.
 func doubleOf(x *big.Int) double {
 	high, _ := new(big.Float).SetInt(x).Float64()
 	rest, _ := new(big.Float).SetFloat64(high).Int(nil)
@@ -59,7 +59,7 @@ func doubleOf(x *big.Int) double {
 	return double{high, low}
 }
 
-// TestNearIsInterval compares the interval of a number by multiplication with that by division, at and around bounds.
+// TestNearIsInterval compares the interval of a number found by multiplication with that by division, at bounds and close to them.
 func TestNearIsInterval(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -98,10 +98,10 @@ func TestNearIsInterval(t *testing.T) {
 	n := near{histogram: newHistogram(&Spec{interval: 1}).(*buckets).by.(histogram), factor: 1, first: 5, size: 2}
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 4.5, 3, -1e300, 7, 7.5, 1e300} {
 		if at, ok := n.near(x); ok {
-			t.Errorf("%v is at %d, but it is in no interval", x, at)
+			t.Errorf("%v is at %d, want no interval", x, at)
 		}
 	}
 	if taken < 500 {
-		t.Errorf("seed %d: %d histograms had bounds well apart", seed, taken)
+		t.Errorf("seed %d: only %d histograms had well separated bounds", seed, taken)
 	}
 }

@@ -19,13 +19,13 @@ import (
 	"svc/segment"
 )
 
-// TestKeptStates computes aggregations of random segments with no states kept, with states that are kept of some segments, and with those
-// found again: answers are the same.
-func TestKeptStates(t *testing.T) {
+// TestCachedStates aggregates random segments without cached states, while states are cached, and from cached states: the answers
+// must be equal.
+func TestCachedStates(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
 	all := allFilterable(t)
-	long := strings.Repeat("x", 200) // states with texts of any length have about the length that peerBytes returns
+	long := strings.Repeat("x", 200) // so that states have about the length that peerBytes returns
 	found, kept := 0, 0
 	for round := range 10 {
 		var segments []segment.Live
@@ -78,7 +78,7 @@ func TestKeptStates(t *testing.T) {
 						return func(state []byte) {
 							states[seg], kept = state, kept+1
 							if len(state) > bytes || bytes > 2*len(state) {
-								t.Fatalf("seed %d, %s: a state of %d bytes was said to have %d", seed, request.Text, len(state), bytes)
+								t.Fatalf("seed %d, %s: a state of %d bytes was estimated as %d", seed, request.Text, len(state), bytes)
 							}
 						}
 					}
@@ -87,7 +87,7 @@ func TestKeptStates(t *testing.T) {
 							return nil, false, nil
 						}
 						state, ok := states[seg]
-						if !ok || r.IntN(4) == 0 { // it is found, or was evicted
+						if !ok || r.IntN(4) == 0 { // cached, or evicted at random
 							return nil, true, nil
 						}
 						found++
@@ -112,21 +112,21 @@ func TestKeptStates(t *testing.T) {
 				}
 			}
 			if request.Keeps() != (len(states) > 0) && skipped == len(segments) && source.Count(0) > 0 {
-				t.Fatalf("seed %d, %s: %d states are kept", seed, request.Text, len(states))
+				t.Fatalf("seed %d, %s: %d states are cached", seed, request.Text, len(states))
 			}
 			if !same(answers[0], answers[1]) || !same(answers[0], answers[2]) {
-				t.Fatalf("seed %d, round %d, %s: %.1000v, keeping %.1000v, kept %.1000v", seed, round, request.Text, answers[0], answers[1], answers[2])
+				t.Fatalf("seed %d, round %d, %s: %.1000v, while caching %.1000v, from the cache %.1000v", seed, round, request.Text, answers[0], answers[1], answers[2])
 			}
 		}
 	}
 	if found == 0 || kept == 0 {
-		t.Errorf("seed %d: %d states were kept, %d found", seed, kept, found)
+		t.Errorf("seed %d: %d states were cached, %d found", seed, kept, found)
 	}
 }
 
-// TestKeptStatesAreChargedOnce computes many groups without states, keeping them, and from those that are kept: a request holds about as
-// much memory at the end, and nothing for the states.
-func TestKeptStatesAreChargedOnce(t *testing.T) {
+// TestCachedStatesAreChargedOnce computes many groups without states, while caching them, and from cached ones. A request must hold about
+// the same memory in the end, and none for the states.
+func TestCachedStatesAreChargedOnce(t *testing.T) {
 	const rows = 20_000
 	b := segment.NewBuilder(segment.BuilderOptions{})
 	for i := range rows {
@@ -179,6 +179,6 @@ func TestKeptStatesAreChargedOnce(t *testing.T) {
 		}
 	}
 	if puts != 2 {
-		t.Errorf("%d states were kept", puts)
+		t.Errorf("%d states were cached", puts)
 	}
 }

@@ -45,7 +45,7 @@ func addBuckets(t *testing.T, b *buckets, from, to int) {
 	}
 }
 
-// TestBucketLimit shows MaxBuckets buckets and refuses one more, whether documents have them or they fill gaps.
+// TestBucketLimit shows MaxBuckets buckets and refuses one more, whether the buckets have documents or fill gaps.
 func TestBucketLimit(t *testing.T) {
 	turn := turns.Of(context.Background())
 	for body, add := range map[string]func(b *buckets, n int){
@@ -73,7 +73,7 @@ func TestBucketLimit(t *testing.T) {
 	}
 }
 
-// TestGroupLimit merges results that together have one group more than the limit.
+// TestGroupLimit merges results that together exceed the limit by one group.
 func TestGroupLimit(t *testing.T) {
 	defer func(most int) { maxGroups = most }(maxGroups)
 	maxGroups = 100
@@ -90,7 +90,8 @@ func TestGroupLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryOfGroups merges many groups into the account of a request: what it holds grows with them, and its limit ends the work.
+// TestMemoryOfGroups merges many groups into the account of a request: the bytes held must grow with them, and the limit
+// must end the work.
 func TestMemoryOfGroups(t *testing.T) {
 	const groups = 20_000
 	request := parsed(t, `{"a":{"terms":"x"}}`)
@@ -107,7 +108,7 @@ func TestMemoryOfGroups(t *testing.T) {
 	}
 }
 
-// TestMemoryOfPeerSketches reads the sketches of many small groups. They are charged by their size, not as if each were full.
+// TestMemoryOfPeerSketches reads sketches of many small groups, which must be charged by their size, not as if each were full.
 func TestMemoryOfPeerSketches(t *testing.T) {
 	const groups = 1000
 	request := parsed(t, `{"a":{"terms":"x","aggregations":{"c":{"cardinality":"x"}}}}`)
@@ -127,7 +128,8 @@ func TestMemoryOfPeerSketches(t *testing.T) {
 	}
 }
 
-// TestDeadline aggregates 20,000 documents past the deadline: the figures are those of the first of them, and the result says so.
+// TestDeadline aggregates 20,000 documents past the deadline: the figures must be those of the first documents, and the result must be
+// marked as degraded.
 func TestDeadline(t *testing.T) {
 	const rows = 20_000
 	b := segment.NewBuilder(segment.BuilderOptions{})

@@ -7,7 +7,7 @@ import (
 	"svc/internal/numeric"
 )
 
-// message is a Reader of tests, which has no limits.
+// message is a Reader without limits.
 type message struct {
 	left []byte
 	bad  bool

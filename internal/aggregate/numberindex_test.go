@@ -23,7 +23,7 @@ func TestNumberIndex(t *testing.T) {
 			x := numeric.Of(float64(r.IntN(300) - 150))
 			switch r.IntN(8) {
 			case 0, 1, 2, 3:
-				x = numeric.OfInt(1<<60 + int64(r.IntN(300))) // neighbours have one float64
+				x = numeric.OfInt(1<<60 + int64(r.IntN(300))) // neighbours have the same float64
 			case 4:
 				x = extremes[r.IntN(len(extremes))]
 			}

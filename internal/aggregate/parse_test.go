@@ -9,7 +9,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// TestParseErrors reads requests with one mistake each. The message names the member and says what is allowed.
+// TestParseErrors reads requests with one mistake each: the message must name the member and what is allowed.
 func TestParseErrors(t *testing.T) {
 	many := func(n int, format string) string {
 		var b strings.Builder
@@ -74,7 +74,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestKindsAndOptions has a reader for each option of a kind, and a maker of each kind; each option is one of a kind.
+// TestKindsAndOptions checks that each option of a kind has a reader, that each kind has a constructor, and that each option
+// belongs to a kind.
 func TestKindsAndOptions(t *testing.T) {
 	used := map[string]bool{}
 	for _, k := range kinds {

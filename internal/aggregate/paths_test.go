@@ -19,16 +19,16 @@ import (
 	"svc/segment"
 )
 
-// TestTallyIsWalk aggregates some rows of random segments by row, by ordinal, by row without near, and with near that lists no
-// intervals: answers are the same.
-// Columns have one value a row or several, few different ones or many, most rows or few, and all counts that Ordinals may have.
+// TestTallyIsWalk aggregates rows of random segments by row, by ordinal, by row without near, and with a near that lists no intervals: the
+// answers must be equal. Columns have one or several values per row, few or many different ones, for most or few rows, and all counts that
+// Ordinals may have.
 func TestTallyIsWalk(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
 	const byRow, byOrdinal, withoutNear, unlisted, ways = 0, 1, 2, 3, 4
 	defer func(few, many, near int) { FewCounted, ManyPerCounted, maxNear = few, many, near }(FewCounted, ManyPerCounted, maxNear)
-	counted := 0                                      // segments by whole intervals
-	tallied, near := map[string]int{}, [ways][2]int{} // near by way, and by how many are nested
+	counted := 0                                      // segments counted by whole intervals
+	tallied, near := map[string]int{}, [ways][2]int{} // uses of near, by way and by nesting
 	for round := range 8 {
 		const fields = 3
 		var segments []segment.Live
@@ -41,7 +41,7 @@ func TestTallyIsWalk(t *testing.T) {
 			for f := range fields {
 				most[f], different[f], filled[f] = 1+2*r.IntN(2), []int{1, 20, 1 << 20}[r.IntN(3)], []int{100, 60, 3}[r.IntN(3)]
 			}
-			if round < 2 { // a histogram of it has few intervals
+			if round < 2 { // its histogram has few intervals
 				most[0], different[0], filled[0] = 1, 20, 100
 			}
 			for i := range rows {
@@ -156,7 +156,7 @@ func TestTallyIsWalk(t *testing.T) {
 	}
 	for _, way := range []int{byRow, unlisted} {
 		if near[way][0] == 0 || near[way][1] == 0 {
-			t.Errorf("seed %d, way %d: near was used %d times, and %d times with something nested", seed, way, near[way][0], near[way][1])
+			t.Errorf("seed %d, way %d: near was used %d times, %d times with nested aggregations", seed, way, near[way][0], near[way][1])
 		}
 	}
 	if counted == 0 {
@@ -169,7 +169,7 @@ func TestTallyIsWalk(t *testing.T) {
 	}
 }
 
-// same reports whether two answers are the same, to 9 digits of numbers.
+// same compares two answers, numbers to 9 digits.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

@@ -52,7 +52,7 @@ func someState(t testing.TB, r *Request) []byte {
 	return result.AppendPeer(nil)
 }
 
-// FuzzReadPeer reads states that a peer may have forged: nothing panics, and what is read can be merged and shown as JSON.
+// FuzzReadPeer reads states that a peer may have forged: nothing may panic, and an accepted state must merge and print as JSON.
 func FuzzReadPeer(f *testing.F) {
 	r, err := Parse([]byte(everyKind), "aggregations", "invalid_search_aggregations")
 	if err != nil {
@@ -81,7 +81,7 @@ func FuzzReadPeer(f *testing.F) {
 	})
 }
 
-// TestPeerState sends states back and forth.
+// TestPeerState sends states to a peer and back.
 func TestPeerState(t *testing.T) {
 	r, err := Parse([]byte(everyKind), "aggregations", "invalid_search_aggregations")
 	if err != nil {
@@ -108,7 +108,7 @@ func TestPeerState(t *testing.T) {
 		for i := range truncated {
 			m := &message{left: truncated[:i]}
 			if _, err := r.ReadPeer(m); err == nil && !m.bad {
-				t.Errorf("%d of %d bytes are a state", i, len(truncated))
+				t.Errorf("%d of %d bytes are accepted as a state", i, len(truncated))
 			}
 		}
 	}

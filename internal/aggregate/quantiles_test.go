@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestQuantiles compares percentiles of many values with exact ones: the rank of each is off by 1 % of all at most, whatever is merged, and
-// however it is sent. Few different values are exact.
+// TestQuantiles compares percentiles of many values with exact ones: ranks may be off by at most 1 % of all, however the values are merged
+// and sent. Few different values must be exact.
 func TestQuantiles(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -44,7 +44,7 @@ func TestQuantiles(t *testing.T) {
 		}
 		slices.Sort(all)
 		if distinct := len(slices.Compact(slices.Clone(all))); (distinct > 2*exactFew+8) != (whole.digest != nil) && (distinct <= exactFew) != (whole.digest == nil) {
-			t.Fatalf("seed %d: %d different values, in a digest: %v", seed, distinct, whole.digest != nil)
+			t.Fatalf("seed %d: %d different values, digest used: %v", seed, distinct, whole.digest != nil)
 		}
 		for _, percent := range []float64{0, 1, 10, 25, 50, 75, 90, 99, 99.9, 100} {
 			got := whole.at([]float64{percent})[0]
@@ -55,13 +55,13 @@ func TestQuantiles(t *testing.T) {
 			}
 			low, high := all[max(int(rank-slack), 0)], all[min(int(rank+slack)+1, len(all)-1)]
 			if got < low || got > high {
-				t.Fatalf("seed %d, round %d: percentile %v of %d values is %v, want it from %v to %v", seed, round, percent, len(all), got, low, high)
+				t.Fatalf("seed %d, round %d: percentile %v of %d values is %v, want %v to %v", seed, round, percent, len(all), got, low, high)
 			}
 		}
 	}
 }
 
-// TestSortedListBecomesDigest condenses a long list by runs.
+// TestSortedListBecomesDigest condenses a long list in runs.
 func TestSortedListBecomesDigest(t *testing.T) {
 	const n = 300_000
 	q := new(quantiles)
@@ -74,7 +74,7 @@ func TestSortedListBecomesDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if q.digest != nil || sent.digest == nil || sent.digest.Count() != 2*n {
-		t.Fatalf("sent are %v values", sent.digest)
+		t.Fatalf("the digest has %v values", sent.digest)
 	}
 	for _, percent := range []float64{0, 1, 50, 99, 100} {
 		if got, want := sent.at([]float64{percent})[0], q.at([]float64{percent})[0]; got < want-n/100 || got > want+n/100 {

@@ -8,7 +8,7 @@ import (
 	"svc/segment"
 )
 
-// written writes a segment in memory, and opens it for the time of the test.
+// written writes a segment in memory, and opens it for the duration of the test.
 func written(t testing.TB, b *segment.Builder) *segment.Reader {
 	t.Helper()
 	fs := vfs.NewMem()
@@ -23,7 +23,7 @@ func written(t testing.TB, b *segment.Builder) *segment.Reader {
 	return file
 }
 
-// allFilterable returns settings by which all attributes are filterable.
+// allFilterable returns settings that make all attributes filterable.
 func allFilterable(t testing.TB) *settings.Settings {
 	t.Helper()
 	update, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["*"]}`), settings.Features{})

@@ -15,8 +15,8 @@ import (
 	"svc/segment"
 )
 
-// TestTotals compares the figures of numbers that are added up in groups with those of numbers that are folded: whole numbers and others,
-// at and beyond the bounds of those that are added up, in several segments and batches.
+// TestTotals compares the figures of numbers that are summed per group with those of numbers that are folded: integers and others, at and
+// beyond the bounds for summing, in several segments and batches.
 func TestTotals(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -31,14 +31,14 @@ func TestTotals(t *testing.T) {
 	}
 	end, most := endTotal, maxTotals
 	defer func() { endTotal, maxTotals = end, most }()
-	settled := 0 // batches before which totals were settled, to have room
+	settled := 0 // batches before which totals were settled to make room
 	for round := range 24 {
 		endTotal, maxTotals = end, most
 		switch round % 4 {
 		case 0:
 			endTotal = 1 + r.Uint64N(uint64(1+20*round))
 		case 1:
-			maxTotals = r.IntN(5) // some batches are folded
+			maxTotals = r.IntN(5) // some batches fold
 		}
 		kinds := numbers[:1+r.IntN(len(numbers))]
 		added, folded := newStats(nil).(*stats), NewFigures()
@@ -58,7 +58,7 @@ func TestTotals(t *testing.T) {
 				t.Fatal(err)
 			}
 			batches := 1 + r.IntN(3)
-			if round == 0 { // then the second one has no room
+			if round == 0 { // so that the second one has no room
 				batches = 2
 			}
 			for range batches {
@@ -77,7 +77,7 @@ func TestTotals(t *testing.T) {
 					settled++
 				}
 				if maxTotals < most && slices.Max(p.groups) >= uint32(maxTotals) && added.totals.n > before {
-					t.Fatalf("seed %d, round %d: %d groups have totals, more than %d", seed, round, slices.Max(p.groups)+1, maxTotals)
+					t.Fatalf("seed %d, round %d: %d groups have totals, want at most %d", seed, round, slices.Max(p.groups)+1, maxTotals)
 				}
 				whole += int(added.totals.n)
 				ords, _ := file.Column(0).EachNumber(nil, nil, p.rows)
@@ -86,7 +86,7 @@ func TestTotals(t *testing.T) {
 			}
 		}
 		if whole == 0 && maxTotals == most {
-			t.Fatalf("seed %d, round %d: no number was added up", seed, round)
+			t.Fatalf("seed %d, round %d: no number was summed", seed, round)
 		}
 		for g := range 5 {
 			var got, want any
@@ -102,6 +102,6 @@ func TestTotals(t *testing.T) {
 		}
 	}
 	if settled == 0 {
-		t.Errorf("seed %d: no totals were settled because there were too many", seed)
+		t.Errorf("seed %d: totals were never settled to make room", seed)
 	}
 }
