@@ -7,7 +7,7 @@ import (
 	"svc/segment"
 )
 
-// TestStale says of every setting what its change may make stale.
+// TestStale lists what a change of each setting may make stale.
 func TestStale(t *testing.T) {
 	want := map[string]stale{
 		"displayedAttributes": nothing, "searchableAttributes": wordsOfNewFields, "filterableAttributes": columns,
@@ -26,7 +26,7 @@ func TestStale(t *testing.T) {
 		delete(want, row.key)
 	}
 	if len(want) > 0 {
-		t.Errorf("not in the table: %v", want)
+		t.Errorf("settings missing in the table: %v", want)
 	}
 }
 

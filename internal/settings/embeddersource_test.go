@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSourcesNameFields: a source names fields that exist, each once, and some source takes every field.
+// TestSourcesNameFields checks that a source names existing fields, each once, and that each field belongs to a source.
 func TestSourcesNameFields(t *testing.T) {
 	used := map[string]bool{}
 	for i, s := range sources {
@@ -22,11 +22,11 @@ func TestSourcesNameFields(t *testing.T) {
 	}
 	for _, f := range embedderFields {
 		if !used[f.name] {
-			t.Errorf("no source takes %s", f.name)
+			t.Errorf("no source has the field %s", f.name)
 		}
 		delete(used, f.name)
 	}
 	for name := range used {
-		t.Errorf("a source takes %s, which is not among the fields", name)
+		t.Errorf("a source names the unknown field %s", name)
 	}
 }

@@ -138,7 +138,7 @@ func TestResolveAllFieldIDs(t *testing.T) {
 	}
 }
 
-// TestPatternsRandom compares patterns with trying them one after another.
+// TestPatternsRandom compares the choice of a pattern with trying the patterns one by one.
 func TestPatternsRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// plainMembers splits an object by encoding/json alone.
+// plainMembers splits an object with encoding/json alone.
 func plainMembers(v value) (members []member, err error) {
 	d := json.NewDecoder(bytes.NewReader(v.raw))
 	if _, err := d.Token(); err != nil {
@@ -28,8 +28,7 @@ func plainMembers(v value) (members []member, err error) {
 	return members, nil
 }
 
-// FuzzMembers holds members against the slow obvious twin: the same names in the same order, twice where they stand twice, and the same
-// bytes as values.
+// FuzzMembers compares members with a slow reference: names in the same order, repeated names included, with the same bytes as values.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":1,"a":2,"b":{"c":[1,{"d":null}]}}`, `{"":"","\u0061":"\u0000","\ud83d\ude00":1}`, `{"\ud800":1,"a\udc00b":"\ud800"}`, "{\"\u2028\x7f\":\"\ufffd\"}",
@@ -40,7 +39,7 @@ func FuzzMembers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		v, err := parse(body, "bad_request")
-		if err != nil || v.raw[0] != '{' || deeper(v.raw, 500) { // no request is nested deeper
+		if err != nil || v.raw[0] != '{' || deeper(v.raw, 500) { // requests are not nested deeper
 			return
 		}
 		want, err := plainMembers(v)
@@ -59,7 +58,7 @@ func deeper(b []byte, limit int) bool {
 	return bytes.Count(b, []byte("["))+bytes.Count(b, []byte("{")) > limit
 }
 
-// BenchmarkMembers splits the synonyms of a large list.
+// BenchmarkMembers splits a large synonyms object.
 func BenchmarkMembers(b *testing.B) {
 	var body bytes.Buffer
 	for i := range 20000 {

@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestEcho checks what tasks show of an update, and that nothing is lost on the way through Full.
+// TestEcho checks what tasks show of an update, and that Full loses nothing.
 func TestEcho(t *testing.T) {
 	tests := []struct{ body, want string }{
 		{`{}`, `{}`},
@@ -205,7 +205,7 @@ func TestDefaultsShown(t *testing.T) {
 		route := shape.Route
 		one, err := Default().One(route)
 		want := all[table[byRoute[route]].key]
-		if table[byRoute[route]].own { // all settings together do not show it
+		if table[byRoute[route]].own { // not part of all settings
 			want = json.RawMessage("null")
 		}
 		if err != nil || !bytes.Equal(one, want) {
@@ -214,9 +214,9 @@ func TestDefaultsShown(t *testing.T) {
 	}
 }
 
-// TestApply follows settings through updates: what merges, what replaces, what null brings back, what fails.
+// TestApply applies a chain of updates to settings: merging, replacing, resets by null, errors.
 func TestApply(t *testing.T) {
-	type step struct{ body, want string } // want: the sub-route's GET, or an error code
+	type step struct{ body, want string } // want: GET of the sub-route, or an error code
 	tests := []struct {
 		route string
 		steps []step
@@ -312,7 +312,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestEmbedderFeatures checks what only the experimental features open.
+// TestEmbedderFeatures checks what needs experimental features.
 func TestEmbedderFeatures(t *testing.T) {
 	rest := `"source":"rest","url":"http://localhost:1","response":{"out":"{{embedding}}"},"dimensions":4`
 	fragments := `{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{"value":{"a":["{{doc.x}}"]}}},"searchFragments":{"q":{"value":"{{q}}"}}}`
@@ -333,7 +333,7 @@ func TestEmbedderFeatures(t *testing.T) {
 		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":` + part + `}}`,
 			`{"e":{"source":"composite","searchEmbedder":{"source":"ollama","model":"m","url":"http://localhost:1/api/embed"},` +
 				`"indexingEmbedder":{"source":"ollama","model":"m","documentTemplate":` + string(encode(defaultTemplate)) + `,"documentTemplateMaxBytes":400,"url":"http://localhost:1/api/embed"}}}`},
-		// Each half has its own fragments, or none.
+		// Each half has its own fragments or none.
 		{`{"e":{"source":"composite","searchEmbedder":{` + rest + `,"request":{"in":"{{fragment}}"},"searchFragments":{"q":{"value":"{{q}}"}}},` +
 			`"indexingEmbedder":{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{"value":1}}}}}`,
 			`{"e":{"source":"composite","searchEmbedder":{"source":"rest","dimensions":4,"url":"http://localhost:1","request":{"in":"{{fragment}}"},` +
@@ -379,7 +379,7 @@ func TestResetOne(t *testing.T) {
 	s := mustApply(t, Default(), `{"stopWords":["a"],"dictionary":["b"]}`)
 	for _, shape := range Shapes() {
 		if ResetOne(shape.Route).Empty() {
-			t.Errorf("%s: nothing is reset", shape.Route)
+			t.Errorf("%s: there is no reset", shape.Route)
 		}
 	}
 	next, err := s.Apply(ResetOne("stop-words"))
@@ -399,7 +399,7 @@ func TestFacetOrder(t *testing.T) {
 	}
 }
 
-// TestFull checks that what dumps and exports carry is an update that brings the same settings back.
+// TestPatch checks that the update in dumps and exports restores the same settings.
 func TestPatch(t *testing.T) {
 	u, err := ParseUpdate([]byte(`{"embedders":{"e":{"source":"rest","url":"http://localhost:1/","apiKey":"secret","request":"{{text}}",`+
 		`"response":"{{embedding}}","binaryQuantized":true,"halfPrecision":true}},"chat":{"description":"d"},"foreignKeys":[{"foreignIndexUid":"a","fieldName":"b"}],`+
@@ -427,7 +427,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestSearchableAttributesRoundTrip checks that each way to show or store the setting gives what was sent, byte for byte.
+// TestSearchableAttributesRoundTrip checks that each form of the setting gives the bytes that were sent.
 func TestSearchableAttributesRoundTrip(t *testing.T) {
 	for sent, want := range map[string]string{
 		`["title",["brand","category"],"description"]`: "",
@@ -530,7 +530,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// FuzzParseUpdate checks that any bytes give an update or an *apierr.Error, and that updates and settings survive their encodings.
+// FuzzParseUpdate checks that any bytes give an update or an *apierr.Error, and that updates and settings survive encoding.
 func FuzzParseUpdate(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"stopWords":["a",null]}`, `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3}}}`, `{"chat":{"searchParameters":{"hybrid":{"embedder":"e"}}}}`,
@@ -570,7 +570,7 @@ func FuzzParseUpdate(f *testing.F) {
 func TestParseNamed(t *testing.T) {
 	tests := []struct {
 		body string
-		want string // the update as tasks show it, or a code
+		want string // the update as tasks show it, or an error code
 	}{
 		{`{"proximityPrecision":"byAttribute"}`, `{"proximityPrecision":"byAttribute"}`},
 		{`{"proximityPrecision":null}`, `{"proximityPrecision":null}`},
@@ -594,7 +594,7 @@ func TestParseNamed(t *testing.T) {
 	}
 }
 
-// A cutoff that is set to null is none; one that is reset is the default. Both are shown as null.
+// TestNoCutoff checks that null disables the cutoff and a reset restores the default. GET shows null for both.
 func TestNoCutoff(t *testing.T) {
 	s := mustApply(t, Default(), `{"searchCutoffMs":null}`)
 	if s.SearchCutoffMs == nil || *s.SearchCutoffMs != NoCutoff {
@@ -619,14 +619,14 @@ func TestNoCutoff(t *testing.T) {
 		t.Errorf("stored and read: %v, %v", back.SearchCutoffMs, err)
 	}
 	if !bytes.Contains(s.Patch(), []byte(`"searchCutoffMs":18446744073709551615`)) || bytes.Contains(Default().Patch(), []byte("searchCutoffMs")) {
-		t.Error("an export must tell no cutoff from the default")
+		t.Error("an export does not distinguish null from the default")
 	}
 	if s, err = s.Apply(ResetOne("search-cutoff-ms")); err != nil || s.SearchCutoffMs != nil {
 		t.Errorf("reset: %v, %v", s.SearchCutoffMs, err)
 	}
 }
 
-// Null takes fragments away, whether or not the feature is on.
+// TestNullFragmentsNeedNoFeature checks that null removes fragments, whether or not the feature is on.
 func TestNullFragmentsNeedNoFeature(t *testing.T) {
 	body := `{"embedders":{"e":{"source":"rest","url":"http://localhost:1","request":{"in":"{{text}}"},"response":{"out":"{{embedding}}"},"indexingFragments":null,"searchFragments":null}}}`
 	if _, err := ParseUpdate([]byte(body), Features{}); err != nil {
@@ -634,7 +634,7 @@ func TestNullFragmentsNeedNoFeature(t *testing.T) {
 	}
 }
 
-// What another engine lets pass may be no embedder here: the others are kept.
+// TestWithoutEmbedders checks settings of another engine with embedders that are invalid here: the valid ones must stay.
 func TestWithoutEmbedders(t *testing.T) {
 	read := func(body string) *Update {
 		u, _, err := UnmarshalForeign([]byte(body))
@@ -660,7 +660,7 @@ func TestWithoutEmbedders(t *testing.T) {
 	}
 }
 
-// An unknown name is told with the one that was probably meant, or with all.
+// TestUnknownNames checks that the error for an unknown name suggests the most similar name, or lists all.
 func TestUnknownNames(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"filterableAtributes":[]}`:                        `There is no setting "filterableAtributes". Did you mean "filterableAttributes"?`,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestRankingRulesAreReadAsTheyAreShown(t *testing.T) {
+func TestRankingRulesRoundTrip(t *testing.T) {
 	for k := range RuleKinds {
 		if k.String() == "" {
 			t.Errorf("kind %d of ranking rules has no name", k)
@@ -27,8 +27,8 @@ func TestRankingRulesAreReadAsTheyAreShown(t *testing.T) {
 	}
 }
 
-// TestSeedsAreReadInOneForm: a rule has one spelling, and fields may have the names of rules.
-func TestSeedsAreReadInOneForm(t *testing.T) {
+// TestSeedsHaveOneForm checks that a rule has one spelling, because fields may have names like rules.
+func TestSeedsHaveOneForm(t *testing.T) {
 	for text, want := range map[string]RankingRule{
 		"random": {Kind: Random}, "random:7": {Kind: Random, Seed: 7}, "random:asc": {Kind: Asc, Field: "random"}, "random:7:desc": {Kind: Desc, Field: "random:7"},
 		"random:": {}, "random:0": {}, "random:07": {}, "random:-1": {}, "random:+1": {}, "random:1.5": {}, "random:18446744073709551616": {}, "words:1": {}, "Random": {},

@@ -7,7 +7,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// TestScoreFunctions shows and stores the setting in the form in which it is read.
+// TestScoreFunctions checks that the setting is shown and stored in the form in which it is read.
 func TestScoreFunctions(t *testing.T) {
 	for body, want := range map[string]string{
 		`[]`: `[]`,

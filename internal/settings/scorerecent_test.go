@@ -11,7 +11,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// TestRecentScores reads functions again and again, more texts than are kept, and compares them with the same ones read anew.
+// TestRecentScores parses more texts than the cache holds, again and again, and compares the results with fresh ones.
 func TestRecentScores(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	before, kept := map[string]*ScoreFunctions{}, 0
@@ -22,7 +22,7 @@ func TestRecentScores(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		clear(text) // the buffer of a request is used again
+		clear(text) // the buffer of a request is reused
 		want, err := readScores(value{[]byte(strings.ReplaceAll(given, " ", "")), "", ""})
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: got %s, want %s, %v", given, got.JSON(), want.JSON(), err)
@@ -30,15 +30,15 @@ func TestRecentScores(t *testing.T) {
 		if got == before[given] {
 			kept++
 			if len(given) > maxRecentScore {
-				t.Fatalf("%d bytes are kept", len(given))
+				t.Fatalf("%d bytes are cached", len(given))
 			}
 		}
 		before[given] = got
 	}
 	if kept < 100 {
-		t.Errorf("functions were read once for %d of 4000 requests", kept)
+		t.Errorf("the cache served %d of 4000 requests", kept)
 	}
-	for range 2 { // errors name their own members
+	for range 2 { // errors must name their own members
 		for _, path := range []string{"scoreFunctions", "queries[1].scoreFunctions"} {
 			_, err := ParseScoreFunctions([]byte(`[{"name":"a","function":"log"}]`), path, apierr.Code(path))
 			var e *apierr.Error

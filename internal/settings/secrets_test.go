@@ -7,8 +7,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// TestSecretsStayHome changes embedders that have a stored key and headers.
-func TestSecretsStayHome(t *testing.T) {
+// TestSecretsStayWithTheirHost changes embedders that have a stored key and headers.
+func TestSecretsStayWithTheirHost(t *testing.T) {
 	const (
 		form = `"request": {"input": "{{text}}"}, "response": {"data": "{{embedding}}"}`
 		rest = `{"e": {"source": "rest", "url": "https://a.test/embed", ` + form + `, "apiKey": "stored-key", "headers": {"X-Token": "stored-header"}}}`
@@ -25,7 +25,7 @@ func TestSecretsStayHome(t *testing.T) {
 		}
 		return s.Apply(u)
 	}
-	for _, tt := range []struct{ stored, change, want string }{ // want: what has to be given again
+	for _, tt := range []struct{ stored, change, want string }{ // want: what must be sent again
 		{rest, `{"e": {"url": "https://a.test/other?x=y"}}`, ""},
 		{rest, `{"e": {"url": "https://A.test.:443/embed"}}`, ""},
 		{rest, `{"e": {"url": "https://b.test/embed"}}`, "`apiKey` and `headers`"},
@@ -41,11 +41,11 @@ func TestSecretsStayHome(t *testing.T) {
 		{open, `{"e": {"url": "https://api.openai.com/v2"}}`, ""},
 		{open, `{"e": {"url": "https://b.test"}}`, "`apiKey`"},
 		{open, `{"e": {"url": "https://b.test", "apiKey": "new"}}`, ""},
-		{open, `{"e": {"source": "rest", "url": "https://b.test/embed", ` + form + `}}`, ""}, // another source begins anew
+		{open, `{"e": {"source": "rest", "url": "https://b.test/embed", ` + form + `}}`, ""}, // another source starts without secrets
 		{llm, `{"e": {"url": "http://b.test:11434/api/embed"}}`, "`apiKey`"},
 		{llm, `{"e": {"url": null}}`, "`apiKey`"},
 		{both, `{"e": {"indexingEmbedder": {"source": "rest", "url": "https://b.test", ` + form + `}}}`, "`apiKey`"},
-		{both, `{"e": {"searchEmbedder": {"source": "rest", "url": "https://b.test", ` + form + `}}}`, ""}, // always as sent
+		{both, `{"e": {"searchEmbedder": {"source": "rest", "url": "https://b.test", ` + form + `}}}`, ""}, // the search half is always stored as sent
 	} {
 		s, err := update(Default(), tt.stored)
 		if err != nil {
@@ -68,7 +68,7 @@ func TestSecretsStayHome(t *testing.T) {
 	}
 }
 
-// TestHeadersAreRedacted looks for the values of headers wherever settings are shown.
+// TestHeadersAreRedacted checks that settings never show the values of headers.
 func TestHeadersAreRedacted(t *testing.T) {
 	const body = `{"e": {"source": "composite", "searchEmbedder": {"source": "rest", "url": "https://a.test", "request": "{{text}}", "response": "{{embedding}}", "headers": {"X-Token": "canary-of-a-header"}},
 		"indexingEmbedder": {"source": "rest", "url": "https://a.test", "request": "{{text}}", "response": "{{embedding}}", "headers": {"X-Token": "canary-of-a-header"}}},
@@ -101,7 +101,7 @@ func TestHeadersAreRedacted(t *testing.T) {
 	}
 }
 
-// TestURLsAreRedacted shows URLs, and takes back what it showed.
+// TestURLsAreRedacted redacts URLs, and restores them when they are sent back.
 func TestURLsAreRedacted(t *testing.T) {
 	for address, shown := range map[string]string{
 		"https://a.test/embed":                                "https://a.test/embed",
@@ -128,8 +128,8 @@ func TestURLsAreRedacted(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownCanBeSentBack sends embedders as they are shown: their secrets stay, unless they would go to another host.
-func TestWhatIsShownCanBeSentBack(t *testing.T) {
+// TestShownEmbeddersCanBeSentBack sends embedders back as they are shown: secrets must stay, unless they would go to another host.
+func TestShownEmbeddersCanBeSentBack(t *testing.T) {
 	const one = `{"source": "rest", "url": "https://u:canary-1@a.test/embed?key=canary-2", "request": {"input": "{{text}}"}, "response": {"data": "{{embedding}}"},
 		"apiKey": "canary-of-a-key", "headers": {"X-Token": "canary-of-a-header", "Y": "z"}}`
 	apply := func(s *Settings, body string) *Settings {
@@ -155,7 +155,7 @@ func TestWhatIsShownCanBeSentBack(t *testing.T) {
 	again := apply(stored, string(shown))
 	for _, secret := range []string{"canary-1", "canary-2", "canary-of-a-key", "canary-of-a-header"} {
 		if n := strings.Count(string(again.Encode()), secret); n != 3 {
-			t.Errorf("%s is there %d times: %s", secret, n, again.Encode())
+			t.Errorf("%s occurs %d times: %s", secret, n, again.Encode())
 		}
 	}
 	moved := apply(stored, strings.ReplaceAll(string(shown), "a.test", "b.test"))

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestShapesAreThoseOfTheReaders holds the schema of each setting against what reads it: a member that the schema has not is refused
-// with the names of those it has, and each member, and each value, is refused when it is of another type.
-func TestShapesAreThoseOfTheReaders(t *testing.T) {
+// TestShapesAgreeWithTheParsers compares the schema of each setting with its parser. A member outside the schema must be refused with an
+// error that lists the members, and a member or value of another type must be refused.
+func TestShapesAgreeWithTheParsers(t *testing.T) {
 	for _, s := range Shapes() {
 		t.Run(s.Key, func(t *testing.T) {
 			if _, err := ParseOne(s.Route, []byte("null"), allFeatures); err != nil {
@@ -20,7 +20,7 @@ func TestShapesAreThoseOfTheReaders(t *testing.T) {
 	}
 }
 
-// walkShape tries wrong values where form, a body, has its %s.
+// walkShape tries wrong values in place of the %s of form, a body.
 func walkShape(t *testing.T, route string, s Schema, form string) {
 	t.Helper()
 	try := func(value string) error {
@@ -47,12 +47,12 @@ func walkShape(t *testing.T, route string, s Schema, form string) {
 		}
 	}
 	if len(taken) == 0 {
-		return // anything
+		return // any value is allowed
 	}
 	taken["number"] = taken["number"] || taken["integer"]
 	for kind, value := range map[string]string{"string": `"\u0000 none"`, "boolean": "true", "number": "-0.5", "array": `[["none"]]`, "object": `{"none such": {"a": [0]}}`} {
 		if !taken[kind] && try(value) == nil {
-			t.Errorf(form+" is taken, which is no %v", value, taken)
+			t.Errorf(form+" is accepted, want %v", value, taken)
 		}
 	}
 	for _, one := range alternatives {
@@ -96,7 +96,7 @@ func walkMembers(t *testing.T, route string, s Schema, form string, try func(str
 	if s["additionalProperties"] == false {
 		err := try(`{"zz-none-such-zz": null}`)
 		if err == nil {
-			t.Errorf(form+" is taken", `{"zz-none-such-zz": null}`)
+			t.Errorf(form+" is accepted", `{"zz-none-such-zz": null}`)
 			return
 		}
 		for name := range properties {

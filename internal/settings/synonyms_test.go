@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Synonyms are stored as they are shown: with ascending keys, without spaces, in one way only.
+// TestSynonymsAreCanonical checks that synonyms are stored as shown: in one form, with ascending keys and without spaces.
 func TestSynonymsAreCanonical(t *testing.T) {
 	for sent, want := range map[string]Synonyms{
 		`{}`:                         ``,
@@ -50,7 +50,7 @@ func TestSynonymsAreCanonical(t *testing.T) {
 	}
 }
 
-// ParseSynonyms accepts what Map can read, and nothing else.
+// FuzzParseSynonyms checks that ParseSynonyms accepts what Map can read, and nothing else.
 func FuzzParseSynonyms(f *testing.F) {
 	for _, s := range []string{``, `{}`, `{"a":["b","c"],"d":[]}`, `{"a":"b"}`, `{"a":{"b":["c"]}}`, `["a"]`, `"a"`, `{"a":[["b"]]}`, `{"a":[1]}`, `{"a":["b\"]:"]}`, `{"a":null}`, `{"a": ["b"]}`, `{"a":["b":"c"]}`} {
 		f.Add([]byte(s))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTimeToLive shows and stores the setting only while it is set.
+// TestTimeToLive checks that the setting is shown and stored only while it is set.
 func TestTimeToLive(t *testing.T) {
 	for _, tt := range []struct{ body, one string }{
 		{`{"timeToLive":{"attribute":"end"}}`, `{"attribute":"end"}`},
@@ -42,7 +42,7 @@ func TestTimeToLive(t *testing.T) {
 		t.Errorf("a reset is echoed as %s", b)
 	}
 	set := mustApply(t, Default(), `{"timeToLive":{"attribute":"end"}}`)
-	all, err := UnmarshalUpdate(ResetAll().Full()) // as the queue stores it
+	all, err := UnmarshalUpdate(ResetAll().Full()) // the form in the queue
 	if err != nil {
 		t.Fatal(err)
 	}
