@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 )
 
-// helped is a reader with helpers. It fails, or loses them, after some bytes.
+// helped is a reader with helpers. After some bytes it fails, or loses its helpers.
 type helped struct {
 	io.Reader
 	helpers, left int
@@ -32,7 +32,7 @@ func (h *helped) Helpers(bytes int) int {
 	return h.helpers
 }
 
-// With helpers, the documents, their number and the error of a wrong payload are the same as without.
+// TestBlocksConvertAlike checks that helpers change neither the documents nor their number, nor the error of an invalid payload.
 func TestBlocksConvertAlike(t *testing.T) {
 	defer func(from int64, size int) { blocksFrom, blockBytes = from, size }(blocksFrom, blockBytes)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 1))
@@ -62,7 +62,7 @@ func TestBlocksConvertAlike(t *testing.T) {
 		c := converter{in: window{buf: make([]byte, 2*Padding)}}
 		n2, err2 := c.run(&together, h, NDJSON, 0)
 		if err != nil && err.Error() == "broken" && err2 != nil {
-			continue // how far it came depends on how much was read at once
+			continue // the number of documents depends on the read size
 		}
 		if err == nil && n != n2 || fmt.Sprint(err) != fmt.Sprint(err2) || err == nil && alone.String() != together.String() {
 			t.Fatalf("%q in blocks of %d from %d:\nalone: %d %v %q\nwith helpers: %d %v %q", text, blockBytes, blocksFrom, n, err, alone.String(), n2, err2, together.String())
@@ -75,11 +75,11 @@ func TestBlocksConvertAlike(t *testing.T) {
 		}
 	}
 	if inBlocks < 300 || left < 100 {
-		t.Errorf("%d payloads were converted in blocks, %d of them whole", inBlocks, left)
+		t.Errorf("%d payloads were converted in blocks, %d of them completely", inBlocks, left)
 	}
 }
 
-// A writer that fails ends the conversion in blocks.
+// TestBlocksThatCannotBeWritten checks that an error of the writer ends the conversion in blocks.
 func TestBlocksThatCannotBeWritten(t *testing.T) {
 	defer func(from int64, size int) { blocksFrom, blockBytes = from, size }(blocksFrom, blockBytes)
 	blocksFrom, blockBytes = 0, 64

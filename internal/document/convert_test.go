@@ -15,8 +15,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// convert runs Convert on a payload, and again in pieces of one byte and with a window that
-// is at first too small for anything, and demands the same of all.
+// convert runs Convert on a payload, and again with one-byte reads and a window that is too small at first. Both must agree.
 func convert(t testing.TB, f Format, delimiter byte, payload string) (string, int, error) {
 	t.Helper()
 	var whole, pieces bytes.Buffer
@@ -172,7 +171,7 @@ func TestConvertDelimiters(t *testing.T) {
 	}
 }
 
-// TestConvertWhere checks that messages say where: the byte, the document, the line.
+// TestConvertWhere checks that errors give the position: byte, document or line.
 func TestConvertWhere(t *testing.T) {
 	big := strings.Repeat(`{"id":1,"text":"some words to fill the window with"}`+"\n", 5000)
 	tests := []struct {
@@ -194,7 +193,7 @@ func TestConvertWhere(t *testing.T) {
 	}
 }
 
-// TestConvertReaderErrors checks that an error of the reader comes through as it is.
+// TestConvertReaderErrors checks that an error of the reader is returned unchanged.
 func TestConvertReaderErrors(t *testing.T) {
 	tooLarge := apierr.New("payload_too_large", "too large")
 	for _, want := range []error{tooLarge, io.ErrUnexpectedEOF, io.ErrClosedPipe} {
@@ -215,7 +214,7 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// A generator makes random JSON with all the freedom the grammar gives.
+// generator generates random JSON with all the freedom of the grammar.
 type generator struct {
 	*rand.Rand
 	spaces bool
@@ -301,7 +300,7 @@ func (g *generator) str(key bool) string {
 	return s + `"`
 }
 
-// TestConvertTwin compares Convert with encoding/json on random payloads, some of them broken.
+// TestConvertTwin compares Convert with encoding/json on random payloads, some of them invalid.
 func TestConvertTwin(t *testing.T) {
 	g := newGenerator(t, true)
 	for range 3000 {
@@ -330,13 +329,13 @@ func TestConvertTwin(t *testing.T) {
 			wantErr = json.Unmarshal([]byte(payload), &want[0])
 		}
 		if wantErr == nil && !utf8.ValidString(payload) {
-			wantErr = errors.New("invalid UTF-8") // encoding/json lets it pass
+			wantErr = errors.New("invalid UTF-8") // encoding/json accepts it
 		}
 		if strings.Contains(payload, "null") && wantErr == nil && err != nil {
-			continue // encoding/json takes null for an object
+			continue // encoding/json accepts null as an object
 		}
 		if wantErr == nil && err != nil && strings.Contains(err.Error(), "surrogate") {
-			continue // and half a pair for U+FFFD
+			continue // and half a surrogate pair as U+FFFD
 		}
 		if (err == nil) != (wantErr == nil) {
 			t.Fatalf("%q: error %v, encoding/json says %v", payload, err, wantErr)
@@ -358,7 +357,7 @@ func TestConvertTwin(t *testing.T) {
 	}
 }
 
-// checkDocument demands what the package promises of documents.
+// checkDocument checks what the package guarantees of documents.
 func checkDocument(t testing.TB, line string) {
 	t.Helper()
 	doc, ok := strings.CutSuffix(line, "\n")

@@ -78,7 +78,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMergeTwin compares AppendMerge with maps.
+// TestMergeTwin compares AppendMerge with merging maps.
 func TestMergeTwin(t *testing.T) {
 	g := newGenerator(t, false)
 	doc := func() []byte {

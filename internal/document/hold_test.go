@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// holder counts what is asked for, up to a limit.
+// holder counts requested bytes, up to a limit.
 type holder struct {
 	io.Reader
 	held, limit int
@@ -25,8 +25,8 @@ func (h *holder) Hold(n int) error {
 	return nil
 }
 
-// TestConvertAsksForMemory has payloads that take far more than they have bytes: what is allocated, also what is garbage at once, is not
-// much more than what was asked for, and where there is no room the conversion ends before it has taken it.
+// TestConvertAsksForMemory converts payloads that need far more memory than their size. The bytes allocated, including garbage, must not
+// be much more than those requested, and without room the conversion must end before it allocates them.
 func TestConvertAsksForMemory(t *testing.T) {
 	const n = 1 << 20
 	names := func(form string) string {
@@ -68,11 +68,11 @@ func TestConvertAsksForMemory(t *testing.T) {
 		const fixed = 16 * windowSize
 		took, held, err := run(1 << 40)
 		if errors.Is(err, errNoRoom) || took > 2*held+fixed {
-			t.Errorf("%s: %d are allocated, and %d were asked for: %v", test.name, took, held, err)
+			t.Errorf("%s: %d bytes allocated, %d requested: %v", test.name, took, held, err)
 		}
 		took, _, err = run(held / 2)
 		if !errors.Is(err, errNoRoom) || took > held+fixed {
-			t.Errorf("%s: %d are allocated where there is room for %d: %v", test.name, took, held/2, err)
+			t.Errorf("%s: %d bytes allocated with room for %d: %v", test.name, took, held/2, err)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestOperations(t *testing.T) {
 		{`{"id":1,"t":["a"]}`, `{"id":1,"remove":{"t":"a"}}`, `{"id":1,"t":[]}`},
 		{`{"id":1,"t":null}`, `{"id":1,"remove":{"t":"a","x":"y"}}`, `{"id":1,"t":null}`},
 		{`{"id":1,"t":4}`, `{"id":1,"remove":{"t":4}}`, `inapplicable_document_operation`},
-		// In the order of the verbs, whatever that of the members.
+		// Verbs run in their own order, not in that of the members.
 		{`{"id":1,"a":9}`, `{"id":1,"increment":{"a":1},"set":{"a":2}}`, `{"id":1,"a":3}`},
 		{`{"id":1,"a":9}`, `{"id":1,"increment":{"a":1},"unset":["a"]}`, `{"id":1,"a":1}`},
 		{`{"id":1}`, `{"id":1,"sets":{"a":2}}`, `invalid_document_operation`},
@@ -93,7 +93,7 @@ func nestedAs(path, value string) string {
 	return `{"id":1,` + strings.TrimPrefix(string(appendNested(nil, path, []byte(value))), "{") + `}`
 }
 
-// TestIDsOfOperations reads ids under keys that have the names of other members, and makes documents with them.
+// TestIDsOfOperations reads ids under primary keys that are names of other members, and creates documents with them.
 func TestIDsOfOperations(t *testing.T) {
 	for _, tt := range []struct{ key, line, want string }{
 		{"id", `{"id":7}`, `{"id":7}`},
@@ -112,7 +112,7 @@ func TestIDsOfOperations(t *testing.T) {
 	}
 }
 
-// slowApply is the reference implementation of one change, on decoded JSON. ok is false when it does not apply.
+// slowApply is the reference implementation of one change, on decoded JSON. ok is false if it does not apply.
 func slowApply(doc map[string]any, v verb, path string, value any) (ok bool) {
 	if _, literal := doc[path]; !literal {
 		if name, rest, nested := strings.Cut(path, "."); nested {
@@ -180,8 +180,8 @@ func slowApply(doc map[string]any, v verb, path string, value any) (ok bool) {
 	return true
 }
 
-// TestOperationsAreThoseOfTheReference applies random operations to random documents.
-func TestOperationsAreThoseOfTheReference(t *testing.T) {
+// TestOperationsAgreeWithAReference applies random operations to random documents.
+func TestOperationsAgreeWithAReference(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -211,7 +211,7 @@ func TestOperationsAreThoseOfTheReference(t *testing.T) {
 			member = fmt.Sprintf(`{%q:%s}`, path, arg)
 		}
 		line := fmt.Sprintf(`{"id":1,%q:%s}`, verbNames[v], member)
-		// The reference implementation knows one object on the way, not a name with dots beside it.
+		// The reference handles objects on the path, not names with dots beside them.
 		if strings.Contains(doc, `"a.b":`) && strings.HasPrefix(path, "a.b.") || strings.Contains(doc, `"d.a":`) && path == "d.a.b" {
 			continue
 		}
@@ -241,7 +241,7 @@ func TestOperationsAreThoseOfTheReference(t *testing.T) {
 		}
 		got, err := p.Apply([]byte(doc), &o)
 		if (err == nil) != ok {
-			t.Fatalf("%s on %s: %v, want it applied: %v", line, doc, err, ok)
+			t.Fatalf("%s on %s: %v, want applied: %v", line, doc, err, ok)
 		}
 		if err != nil {
 			refused++
@@ -253,7 +253,7 @@ func TestOperationsAreThoseOfTheReference(t *testing.T) {
 		}
 		var again bytes.Buffer
 		if _, err := Convert(&again, bytes.NewReader(got), NDJSON, 0); err != nil || string(bytes.TrimSpace(again.Bytes())) != string(got) {
-			t.Fatalf("%s on %s gives %s, which is no compact document: %v", line, doc, got, err)
+			t.Fatalf("%s on %s gives %s, which is not a compact document: %v", line, doc, got, err)
 		}
 	}
 	if applied < 1000 || refused < 100 {
@@ -261,7 +261,7 @@ func TestOperationsAreThoseOfTheReference(t *testing.T) {
 	}
 }
 
-// nestedDots reports whether a name with a dot inside an object is on the way of a path.
+// nestedDots reports whether a name with a dot inside an object is on a path.
 func nestedDots(doc map[string]any, path string) bool {
 	for name, x := range doc {
 		if strings.Contains(name, ".") && strings.HasPrefix(path+".", name+".") && name != path {
@@ -283,7 +283,7 @@ func nestedDots(doc map[string]any, path string) bool {
 	return false
 }
 
-// FuzzOperation applies whatever is JSON: the result is a document, or the error is for users.
+// FuzzOperation applies any JSON: the result must be a document, or the error must be one for users.
 func FuzzOperation(f *testing.F) {
 	f.Add(`{"id":1,"a":{"b":[1]}}`, `{"id":1,"append":{"a.b":[2]},"set":{"c":{}},"unset":["x"]}`)
 	f.Add(`{"a.b":1,"a":{}}`, `{"increment":{"a.b":1e300},"remove":{"a":[]},"addToSet":{"y.z":[1,1]}}`)
@@ -310,7 +310,7 @@ func FuzzOperation(f *testing.F) {
 		}
 		var again bytes.Buffer
 		if _, err := Convert(&again, bytes.NewReader(got), NDJSON, 0); err != nil || string(bytes.TrimSpace(again.Bytes())) != string(got) {
-			t.Fatalf("%s on %s gives %s, which is no compact document: %v", opText, docText, got, err)
+			t.Fatalf("%s on %s gives %s, which is not a compact document: %v", opText, docText, got, err)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestOutline(t *testing.T) {
 	}
 }
 
-// outlined tells what Outline finds, the members beside the list first.
+// outlined describes what Outline finds, the members beside the list first.
 func outlined(t testing.TB, text []byte) (string, error) {
 	others := map[string]string{}
 	var order []string
@@ -63,7 +63,7 @@ func outlined(t testing.TB, text []byte) (string, error) {
 		}
 		if i < len(elements) {
 			if before := elements[i]; !bytes.Equal(before.Object, e.Object) || before.Value != e.Value {
-				t.Errorf("element %d is %q at first, and then %q", i, before.Object, e.Object)
+				t.Errorf("element %d is %q, later %q", i, before.Object, e.Object)
 			}
 			return nil
 		}
@@ -87,7 +87,7 @@ func outlined(t testing.TB, text []byte) (string, error) {
 	return strings.Join(parts, " "), nil
 }
 
-// FuzzOutline compares with encoding/json.
+// FuzzOutline compares Outline with encoding/json.
 func FuzzOutline(f *testing.F) {
 	f.Add([]byte(`{"l":[{"m":1},{"a":{"m":2}}],"b":[{"m":3}]}`))
 	f.Add([]byte(" {\"a\": 1,\n\"l\": [ {\"m\": 1 } ]}"))
@@ -96,12 +96,12 @@ func FuzzOutline(f *testing.F) {
 		elements := 0
 		_, err := Outline(bytes.Clone(text), "l", "m", func(_, value []byte) error {
 			if !json.Valid(value) {
-				t.Errorf("the member %q is no JSON", value)
+				t.Errorf("the member %q is not JSON", value)
 			}
 			return nil
 		}, func(i int, e Element) error {
 			if !json.Valid(e.Object) || !json.Valid(e.Object[e.Value:e.Ends]) || e.Object[e.Member] != '"' {
-				t.Errorf("the element %q is no JSON", e.Object)
+				t.Errorf("the element %q is not JSON", e.Object)
 			}
 			elements = max(elements, i+1)
 			return nil
@@ -114,9 +114,9 @@ func FuzzOutline(f *testing.F) {
 		}
 		if err := json.Unmarshal(text, &want); err != nil {
 			if json.Valid(text) {
-				return // names that differ in case alone
+				return // names that differ only in case
 			}
-			t.Fatalf("%q is taken: %v", text, err)
+			t.Fatalf("%q is accepted: %v", text, err)
 		}
 		if !bytes.ContainsAny(text, "LM") && elements != len(want.L) {
 			t.Errorf("%q has %d objects, want %d", text, elements, len(want.L))

@@ -14,7 +14,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// spooling is a writer that has a place for large documents.
+// spooling is a writer that can spool large documents.
 type spooling struct {
 	bytes.Buffer
 	dir   string
@@ -26,20 +26,20 @@ func (s *spooling) Spool() (*mapped.Spool, error) {
 	return mapped.NewSpool(vfs.OS, filepath.ToSlash(filepath.Join(s.dir, fmt.Sprint(s.count))))
 }
 
-// TestSpooledDocuments converts payloads of large and small documents through files and in memory: the outcome is the same.
+// TestSpooledDocuments converts large and small documents through files and in memory: the results must be equal.
 func TestSpooledDocuments(t *testing.T) {
 	open := mapped.Count()
 	text := func(n int) string { return strings.Repeat("so much text, ", n/14) }
 	for name, payload := range map[string]string{
-		"one":                  `{"id":1,"text":"` + text(5<<20) + `"}`,
-		"spaces":               `{"id":1, "text": "` + text(3<<20) + `", "more" : [ ` + strings.Repeat("1, ", 1<<20) + `1 ] }`,
-		"small ones behind it": `{"id":1,"text":"` + text(2<<20) + "\"}\n" + strings.Repeat("{\"id\": 2}\n", 300_000),
-		"several":              `{"id":1,"text":"` + text(3<<20) + `"} {"id":2,"text":"` + text(4<<20) + "\"}\n{\"id\":3}\n" + `{"id":4,"text": "` + text(9<<20) + `"}`,
-		"a key twice":          `{"id":1,"text":"a","text":"` + text(3<<20) + `"} {"id":2}`,
-		"cut off":              `{"id":1,"text":"` + text(3<<20),
-		"wrong at the end":     `{"id":1,"text":"` + text(3<<20) + "\"]",
-		"wrong within":         `{"id":1,"text":"` + text(3<<20) + "\", 3, " + text(1<<20),
-		"just the window":      `{"id":1,"text":"` + strings.Repeat("x", spoolBytes) + `"}{"id":2}`,
+		"one":                 `{"id":1,"text":"` + text(5<<20) + `"}`,
+		"spaces":              `{"id":1, "text": "` + text(3<<20) + `", "more" : [ ` + strings.Repeat("1, ", 1<<20) + `1 ] }`,
+		"small ones after it": `{"id":1,"text":"` + text(2<<20) + "\"}\n" + strings.Repeat("{\"id\": 2}\n", 300_000),
+		"several":             `{"id":1,"text":"` + text(3<<20) + `"} {"id":2,"text":"` + text(4<<20) + "\"}\n{\"id\":3}\n" + `{"id":4,"text": "` + text(9<<20) + `"}`,
+		"a key twice":         `{"id":1,"text":"a","text":"` + text(3<<20) + `"} {"id":2}`,
+		"cut off":             `{"id":1,"text":"` + text(3<<20),
+		"wrong at the end":    `{"id":1,"text":"` + text(3<<20) + "\"]",
+		"wrong within":        `{"id":1,"text":"` + text(3<<20) + "\", 3, " + text(1<<20),
+		"just the window":     `{"id":1,"text":"` + strings.Repeat("x", spoolBytes) + `"}{"id":2}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, f := range []Format{NDJSON, JSON} {
@@ -60,7 +60,7 @@ func TestSpooledDocuments(t *testing.T) {
 					t.Errorf("%v: no spool was needed", f)
 				}
 				if left, err := vfs.OS.List(filepath.ToSlash(got.dir)); err != nil || len(left) > 0 {
-					t.Errorf("%v: %v stay, %v", f, left, err)
+					t.Errorf("%v: files left: %v, %v", f, left, err)
 				}
 			}
 		})
@@ -70,7 +70,7 @@ func TestSpooledDocuments(t *testing.T) {
 	}
 }
 
-// pieces is a reader of pieces of any size.
+// pieces is a reader that returns pieces of any size.
 type pieces struct {
 	r    *rand.Rand
 	text string
@@ -85,7 +85,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// textOf is a Visitor that keeps strings, and is a Spooler when it has a place.
+// textOf is a Visitor that keeps strings, and a Spooler if it has a directory.
 type textOf struct {
 	texts []string
 	empty int
@@ -104,7 +104,7 @@ type spooledText struct {
 	spooling
 }
 
-// TestLargeStringsAreUnescaped walks strings of random escapes through a file, and in memory: they are the same.
+// TestLargeStringsAreUnescaped walks strings with random escapes through a file and in memory: the results must be equal.
 func TestLargeStringsAreUnescaped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for _, parts := range [][]string{
@@ -126,7 +126,7 @@ func TestLargeStringsAreUnescaped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.count != 1 || len(got.texts) != 2 || got.texts[0] != want.texts[0] || got.texts[1] != want.texts[1] {
-			t.Errorf("%q: another text, %d spools", parts, got.count)
+			t.Errorf("%q: the text differs, %d spools", parts, got.count)
 		}
 	}
 }

@@ -156,7 +156,7 @@ func TestMergeKeepsVectorsOfOtherEmbedders(t *testing.T) {
 	}
 }
 
-// floatAt is a fast path of strconv.
+// TestFloatAt compares floatAt, a fast path, with strconv.
 func TestFloatAt(t *testing.T) {
 	check := func(s string) {
 		want, _ := strconv.ParseFloat(s, 64)
@@ -183,14 +183,14 @@ func TestFloatAt(t *testing.T) {
 			check(strconv.FormatFloat(float64(f), 'g', -1, 32))
 		case 1:
 			check(strconv.FormatFloat(float64(f), 'f', r.IntN(25), 64))
-		case 2: // next to the middle of two floats
+		case 2: // close to the middle between two floats
 			middle := math.Float64frombits(math.Float64bits(float64(f)) | 1<<28)
 			check(strconv.FormatFloat(middle, 'g', 17+r.IntN(4), 64))
 		case 3:
 			check(strconv.FormatFloat(r.Float64()*2-1, 'g', -1, 64))
 		case 4:
 			check(strconv.FormatFloat(float64(f), 'e', r.IntN(20), 64))
-		case 5: // components of vectors, as programs write them
+		case 5: // vector components as programs write them
 			check(strconv.FormatFloat(r.NormFloat64()*0.05, 'f', -1, 32<<r.IntN(2)))
 		default:
 			check(fmt.Sprintf("%d.%de%d", r.IntN(1000), r.Uint64(), r.IntN(80)-40))
@@ -198,7 +198,7 @@ func TestFloatAt(t *testing.T) {
 	}
 }
 
-// TestAppendVector compares vectors as numbers and as base64, with every way to write both.
+// TestAppendVector compares vectors as numbers and as base64, in every way to write both.
 func TestAppendVector(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -14,7 +14,7 @@ import (
 	"svc/internal/numeric"
 )
 
-// A recorder writes down what a Visitor is told, one call a line.
+// recorder records the calls of a Visitor, one per line.
 type recorder struct {
 	paths map[string]int
 	names []string
@@ -93,8 +93,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// positions gives words positions by the rules of indexing, for text in which only blanks separate:
-// each word one on, and eight on with each visit of the path after the first.
+// positions gives words positions by the rules of indexing, for text with blanks as the only separators: each word adds one, and each
+// further visit of a path adds eight.
 type positions struct {
 	recorder
 	visited []bool
@@ -187,7 +187,7 @@ func TestNumberText(t *testing.T) {
 	}
 }
 
-// TestWalkTwin compares the scalars and dotted keys that Walk reports with a walk over what encoding/json decodes.
+// TestWalkTwin compares the scalars and dotted keys that Walk reports with a walk over the output of encoding/json.
 func TestWalkTwin(t *testing.T) {
 	g := newGenerator(t, false)
 	for range 3000 {
@@ -265,7 +265,7 @@ func twinWalk(calls map[string]int, path string, v any, indices []int) {
 	}
 }
 
-// A counter is a Visitor that does nothing else.
+// counter is a Visitor that only counts.
 type counter struct{ n int }
 
 func (c *counter) Field([]byte) int                         { return 0 }
