@@ -23,12 +23,12 @@ func TestSizesOfValues(t *testing.T) {
 		"an object": {reflect.TypeFor[object]().Size(), objectBytes},
 	} {
 		if size[0] > size[1] {
-			t.Errorf("%s has %d bytes, and %d are counted", name, size[0], size[1])
+			t.Errorf("%s has %d bytes, charged %d", name, size[0], size[1])
 		}
 	}
 }
 
-// dear are values that are large in one way each, as JSON.
+// dear returns values as JSON, each large in one way.
 func dear(n int) map[string]string {
 	list := func(item string) string { return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]" }
 	quoted := func(s string) string { return `"` + strings.Repeat(s, n) + `"` }
@@ -48,7 +48,7 @@ func dear(n int) map[string]string {
 	}
 }
 
-// dearDocument has them all as its fields.
+// dearDocument returns a document that has all of them as fields.
 func dearDocument(n int) []byte {
 	doc := []byte(`{"k":"k"`)
 	values := dear(n)
@@ -58,13 +58,13 @@ func dearDocument(n int) []byte {
 	return append(doc, '}')
 }
 
-// charges renders a template, and compares what is allocated with what is charged.
+// charges renders a template, and compares the bytes allocated with those charged.
 func charges(t *testing.T, source string, doc []byte, o *object) {
 	t.Helper()
 	const fixed = 3 << 10
 	parsed := mustParse(t, source)
 	var allocated, charged int
-	for range 3 { // what else the process does counts, too
+	for range 3 { // other goroutines allocate, too
 		m := newMeter(Work{}, len(doc))
 		globals := &object{}
 		fresh := &object{members: slices.Clone(o.members), index: o.index}
@@ -78,15 +78,15 @@ func charges(t *testing.T, source string, doc []byte, o *object) {
 		_, _ = parsed.run(m, globals, 0)
 		runtime.ReadMemStats(&after)
 		allocated, charged = int(after.TotalAlloc-before.TotalAlloc), m.made
-		if allocated <= charged*5/4+fixed { // blocks of memory have some sizes
+		if allocated <= charged*5/4+fixed { // allocations are rounded up to size classes
 			return
 		}
 	}
-	t.Errorf("%s: %d bytes are made and %d charged", source, allocated, charged)
+	t.Errorf("%s: %d bytes allocated, %d charged", source, allocated, charged)
 }
 
-// TestWhatIsMadeIsCharged puts dear values through every filter and every tag.
-func TestWhatIsMadeIsCharged(t *testing.T) {
+// TestRenderingIsCharged passes dear values through every filter and every tag.
+func TestRenderingIsCharged(t *testing.T) {
 	const n = 400
 	doc := dearDocument(n)
 	o, err := readDocument(newMeter(Work{}, len(doc)), doc)
@@ -136,7 +136,7 @@ func TestWhatIsMadeIsCharged(t *testing.T) {
 	}
 	for name := range tags {
 		if byTag[name] == nil {
-			t.Errorf("the tag %s has no templates here", name)
+			t.Errorf("this test has no template for the tag %s", name)
 		}
 		for _, source := range byTag[name] {
 			charges(t, source, doc, o)
@@ -148,7 +148,7 @@ func TestWhatIsMadeIsCharged(t *testing.T) {
 	}
 }
 
-// TestTheDocumentIsCharged has documents whose fields alone are many.
+// TestTheDocumentIsCharged renders documents with very many fields.
 func TestTheDocumentIsCharged(t *testing.T) {
 	var b strings.Builder
 	for i := range 60_000 {
@@ -161,28 +161,28 @@ func TestTheDocumentIsCharged(t *testing.T) {
 			t.Errorf("%s: %v with little room", source, err)
 		}
 		if account.Held() != 0 {
-			t.Errorf("%s: %d bytes are held afterwards", source, account.Held())
+			t.Errorf("%s: %d bytes are still held", source, account.Held())
 		}
 	}
 }
 
-// TestAccount renders with room for what is made and with less.
+// TestAccount renders with enough room for the result, and with less.
 func TestAccount(t *testing.T) {
 	const source = "{% assign a = 'x' %}{% for i in (1..20) %}{% assign a = a | append: a %}{% endfor %}{% assign b = a | split: '' %}{{ b | size }}"
 	for limit, want := range map[int64]error{300 << 20: nil, 4 << 20: budget.ErrFull, 64 << 10: budget.ErrFull} {
 		account := budget.New(limit, nil).Open(1)
 		most := int64(0)
 		w := Work{Account: account, Yield: func() error { most = max(most, account.Held()); return nil }}
-		doubled := strings.ReplaceAll(source, "(1..20)", "(1..17)") // within the bounds of a rendering
+		doubled := strings.ReplaceAll(source, "(1..20)", "(1..17)") // within the limits of a rendering
 		got, err := mustParse(t, doubled).Render(w, []byte(sample), everything, 0)
 		if !errors.Is(err, want) || err == nil && got != "131072" {
-			t.Errorf("%d bytes: %q, %v", limit, got, err)
+			t.Errorf("limit %d: %q, %v", limit, got, err)
 		}
 		if want == nil && most < 131072*valueBytes {
 			t.Errorf("at most %d bytes are held", most)
 		}
 		if account.Held() != int64(len(got)) {
-			t.Errorf("%d bytes: %d are held for a text of %d", limit, account.Held(), len(got))
+			t.Errorf("limit %d: %d bytes are held for a text of %d", limit, account.Held(), len(got))
 		}
 		j, err := ParseJSON(Work{}, []byte(`["`+doubled+`","`+doubled+`"]`))
 		if err != nil {
@@ -190,12 +190,12 @@ func TestAccount(t *testing.T) {
 		}
 		value, err := j.RenderDocument(w, []byte(sample))
 		if !errors.Is(err, want) || account.Held() != int64(len(got)+len(value)) {
-			t.Errorf("%d bytes: %s, %v, and %d are held", limit, value, err, account.Held())
+			t.Errorf("limit %d: %s, %v, %d bytes are held", limit, value, err, account.Held())
 		}
 	}
 }
 
-// TestYield ends renderings that go on, in each of the ways in which they do.
+// TestYield stops long renderings, in each way in which they can be long.
 func TestYield(t *testing.T) {
 	over := errors.New("over")
 	doc := dearDocument(20_000)
@@ -228,7 +228,7 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// TestCutOffEarly has values that are long and numbers that are longer than they are written: of what is cut off, nothing is made.
+// TestCutOffEarly renders long values, and numbers that are longer than their JSON: no memory may be used for what is cut off.
 func TestCutOffEarly(t *testing.T) {
 	doc := []byte(`{"floats":` + dear(50_000)["floats"] + `}`)
 	for _, source := range []string{Default, Default + "{{ doc.floats }}", "{{ doc.floats }}{{ doc.floats }}"} {
@@ -244,7 +244,7 @@ func TestCutOffEarly(t *testing.T) {
 	}
 }
 
-// TestLoopsAreSettled looks at what stays of forloop when it is assigned.
+// TestLoopsAreSettled checks the value of forloop when it is assigned.
 func TestLoopsAreSettled(t *testing.T) {
 	for source, want := range map[string]string{
 		"{% for i in (1..4) %}{% if i == 2 %}{% assign f = forloop %}{% endif %}{% endfor %}{{ f.index }}{{ f.last }}":                                            "2false",
@@ -258,7 +258,7 @@ func TestLoopsAreSettled(t *testing.T) {
 	}
 }
 
-// TestStripHTML compares strip_html with the regular expression that says what it does.
+// TestStripHTML compares strip_html with the regular expression that defines it.
 func TestStripHTML(t *testing.T) {
 	slow := regexp.MustCompile(`(?is)<script.*?</script>|<style.*?</style>|<!--.*?-->|<.*?>`)
 	pieces := []string{"<", ">", "<script", "</script>", "<STYLE", "</Style>", "<!--", "-->", "a", "é", "\n", "<b>", "<ſcript>", "</ſCRIPT>", "<!-", "->", "</style"}
@@ -278,11 +278,11 @@ func TestStripHTML(t *testing.T) {
 		}
 	}
 	if taken < 5000 {
-		t.Errorf("something is taken out of %d texts", taken)
+		t.Errorf("only %d texts have something to strip", taken)
 	}
 }
 
-// TestNewlines compares the filters of line ends with the regular expression of a line end.
+// TestNewlines compares the filters of line ends with a regular expression.
 func TestNewlines(t *testing.T) {
 	end := regexp.MustCompile(`\r?\n`)
 	r := rand.New(rand.NewPCG(3, 4))

@@ -10,7 +10,7 @@ import (
 	"svc/internal/budget"
 )
 
-// templates are long in one way each.
+// longTemplates returns templates, each long in one way.
 func longTemplates(n int) map[string]string {
 	repeated := func(s string) string { return strings.Repeat(s, n/len(s)) }
 	return map[string]string{
@@ -27,8 +27,8 @@ func longTemplates(n int) map[string]string {
 	}
 }
 
-// TestWhatParsingMakesIsCharged reads long templates, whole and in values.
-func TestWhatParsingMakesIsCharged(t *testing.T) {
+// TestParsingIsCharged parses long templates, alone and in values.
+func TestParsingIsCharged(t *testing.T) {
 	const fixed = 3 << 10
 	for name, source := range longTemplates(MaxSource / 4) {
 		quoted, err := json.Marshal([]string{source})
@@ -45,7 +45,7 @@ func TestWhatParsingMakesIsCharged(t *testing.T) {
 			read(m)
 			runtime.ReadMemStats(&after)
 			if took := int(after.TotalAlloc - before.TotalAlloc); took > m.made*11/10+fixed {
-				t.Errorf("%s of %s: %d bytes take %d, and %d are charged", kind, name, len(source), took, m.made)
+				t.Errorf("%s of %s: %d bytes allocate %d, charged %d", kind, name, len(source), took, m.made)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func TestWhatParsingMakesIsCharged(t *testing.T) {
 	}
 	over := errors.New("over")
 	if _, err := Parse(Work{Yield: func() error { return over }}, longTemplates(MaxSource)["outputs"]); err != over {
-		t.Errorf("a reading that ends: %v", err)
+		t.Errorf("an interrupted parse: %v", err)
 	}
 }
 
@@ -68,14 +68,14 @@ func TestLongestSource(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := Parse(Work{}, strings.Repeat("x", MaxSource+1)); err == nil {
-		t.Error("a template beyond the limit is read")
+		t.Error("a template beyond the limit is accepted")
 	}
 	if _, err := ParseJSON(Work{}, []byte(`"`+strings.Repeat("x", MaxSource)+`"`)); err == nil {
-		t.Error("a value beyond the limit is read")
+		t.Error("a value beyond the limit is accepted")
 	}
 }
 
-// TestQuotes reads quotes that are not closed.
+// TestQuotes parses quotes that are not closed.
 func TestQuotes(t *testing.T) {
 	for source, want := range map[string]string{
 		"{% comment it's %}a{% endcomment %}b": "b", `{{ "}}" }}it's`: "}}it's", `{{ '}}' }}"`: `}}"`, `{{ "'}}" }}{{ '"' }}`: `'}}"`,

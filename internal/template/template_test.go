@@ -36,14 +36,14 @@ func TestRender(t *testing.T) {
 		{"{{ doc.s }}", "Some Text here"},
 		{"{{doc['s']}}{{ doc[\"n\"].x }}", "Some Text herein"},
 		{"{{ doc.a-b }}", "hyphen"},
-		// Values as they are printed.
+		// Values as printed.
 		{"{{doc.arr}}", "a1true"},
 		{"{{doc.deep}}", "a1zkv"},
 		{"{{doc.nul}}|{{doc.emp}}|{{doc.o}}|{{nil}}", "|||"},
 		{"{{doc.two}} {{doc.big}} {{doc.num}} {{doc.u}} {{doc.neg}} {{ 1.50 }} {{ -2 }}", "2 1000 1.5 18446744073709551615 -3 1.5 -2"},
 		{"{{doc.b}} {{false}}", "true false"},
 		{"{{doc.n}}", "xiny12"},
-		// Looking into values.
+		// Access to parts of values.
 		{"{{doc.arr[0]}}{{doc.arr[-1]}}{{doc.arr.first}}{{doc.arr.last}}{{doc.arr.size}}{{doc.n.size}}{{doc.s.size}}", "atrueatrue4214"},
 		{"{% assign k = 's' %}{{ doc[k] }}", "Some Text here"},
 		// Conditions.
@@ -119,7 +119,7 @@ func TestFilters(t *testing.T) {
 	}
 	for _, source := range []string{"doc.s | plus: 1", "1 | divided_by: 0", "1.0 | divided_by: 0", "1 | modulo: 0", "doc.s | join", "doc.s | map: 'x'", "doc.s | slice: 'x'", "'%zz' | url_decode"} {
 		if got, err := render(t, "{{ "+source+" }}", sample); err == nil {
-			t.Errorf("%s makes %q", source, got)
+			t.Errorf("%s gives %q", source, got)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestBounds renders templates that would run for ever or fill the memory.
+// TestBounds renders templates that would run forever or fill the memory.
 func TestBounds(t *testing.T) {
 	for _, source := range []string{
 		"{% for i in (1..9000000000000000000) %}{% endfor %}",
@@ -171,7 +171,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %T %v", source, err, err)
 		}
 	}
-	// What is cut off costs nothing, and a long document may be read.
+	// Text that is cut off costs nothing, and a long document is allowed.
 	long := `{"t":"` + strings.Repeat("é", 4<<20) + `"}`
 	if got, err := mustParse(t, "a{{doc.t}}{{doc.t}}").Render(Work{}, []byte(long), everything, 4); err != nil || got != "aé" {
 		t.Errorf("%q, %v", cut(got, 20), err)
@@ -186,14 +186,14 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
-// TestDefaultTwin compares the fast way of the default template with the language, on random documents.
+// TestDefaultTwin compares the fast path of the default template with the interpreter, on random documents.
 func TestDefaultTwin(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	slow, fast := mustParse(t, Default), mustParse(t, Default)
 	if slow.isDefault = false; !fast.isDefault || !fast.UsesSearchable() {
-		t.Fatal("the default template is not seen")
+		t.Fatal("the default template is not recognized")
 	}
 	for range 2000 {
 		doc := []byte{'{'}
