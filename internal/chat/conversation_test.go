@@ -18,7 +18,7 @@ import (
 	"svc/internal/outbound"
 )
 
-// provider is a scripted one: each call gets the next of its answers, the last again and again.
+// provider is a scripted provider: each call gets the next of its answers, and the last one repeats.
 type provider struct {
 	*httptest.Server
 	t       *testing.T
@@ -48,7 +48,7 @@ func newProvider(t *testing.T, replies ...reply) *provider {
 	return p
 }
 
-// says streams text as it is, in pieces of so many bytes.
+// says streams text unchanged, in pieces of size bytes.
 func says(stream string, size int) reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -59,7 +59,7 @@ func says(stream string, size int) reply {
 	}
 }
 
-// chunks makes a stream of deltas; the last of them with the finish reason.
+// chunks returns a stream of deltas; the last has the finish reason.
 func chunks(finish string, deltas ...string) string {
 	var b strings.Builder
 	for i, d := range deltas {
@@ -76,7 +76,7 @@ const done = "data: [DONE]\n\n"
 
 var hello = chunks("stop", `{"role":"assistant","content":""}`, `{"content":"hello"}`, `{}`) + done
 
-// asks makes a stream that calls the search tool, with its arguments in pieces of so many bytes.
+// asks returns a stream that calls the search tool, with its arguments in pieces of size bytes.
 func asks(arguments string, size int) string {
 	deltas := []string{`{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"_svcSearchInIndex","arguments":""}}]}`}
 	for ; len(arguments) > 0; arguments = arguments[min(size, len(arguments)):] {
@@ -87,7 +87,7 @@ func asks(arguments string, size int) string {
 
 const findSoup = `{"index_uid":"recipes","q":"soup","filter":null}`
 
-// search is a Searcher that finds the same for every query.
+// search is a Searcher that finds the same documents for every query.
 type search struct {
 	queries []Query
 	found   Found
@@ -104,7 +104,7 @@ func (s *search) Search(_ context.Context, q Query) (*Found, error) {
 
 func soup() *search { return &search{found: Found{"title: soup", []byte(`[{"id":1,"title":"soup"}]`)}} }
 
-// newProviders returns a caller with more patience than a busy machine needs.
+// newProviders returns a caller with timeouts long enough for a busy machine.
 func newProviders(t *testing.T) *Providers {
 	t.Helper()
 	p := NewProviders(outbound.Any())
@@ -147,12 +147,12 @@ func (p *Providers) talk(t *testing.T, ctx context.Context, w *Settings, body st
 		return nil
 	})
 	if len(events) == 0 || events[len(events)-1] != "[DONE]" {
-		t.Errorf("the stream does not end: %q", events)
+		t.Errorf("the stream does not end properly: %q", events)
 	}
 	return events, report
 }
 
-// said is what a client makes of events.
+// said is what a client reads from events.
 type said struct {
 	content, finish string
 	tools           []string // name and arguments
@@ -205,11 +205,11 @@ func listen(t *testing.T, events []string) (s said) {
 			continue
 		}
 		if c.ID == "" || c.Object != "chat.completion.chunk" || c.Created == 0 || c.Model == "" {
-			t.Errorf("no whole chunk: %s", e)
+			t.Errorf("incomplete chunk: %s", e)
 		}
 		for _, ch := range c.Choices {
 			if ch.Index == nil || ch.Delta == nil {
-				t.Errorf("no whole chunk: %s", e)
+				t.Errorf("incomplete chunk: %s", e)
 				continue
 			}
 			if ch.Delta.Content != nil {
@@ -229,7 +229,7 @@ func listen(t *testing.T, events []string) (s said) {
 	return s
 }
 
-// TestPlainAnswer shows what clients get, byte by byte.
+// TestPlainAnswer checks what clients get, byte by byte.
 func TestPlainAnswer(t *testing.T) {
 	p := newProvider(t, says(": hi\r\n\r\n"+
 		`data: {"id":"c1","object":"chat.completion.chunk","created":7,"model":"m-1","choices":[{"index":0,"delta":{"role":"assistant","content":"Grüß 🍎","reasoning_content":"x"},"finish_reason":null}],"extra": {"a": 1}}`+"\r\n\r\n"+
@@ -250,7 +250,7 @@ func TestPlainAnswer(t *testing.T) {
 	}
 }
 
-// TestParts passes on content that is no text, as models send it that show their thoughts.
+// TestParts passes on content that is not text, as models send it that show their thoughts.
 func TestParts(t *testing.T) {
 	p := newProvider(t, says(chunks("stop", `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}`, `{"content":"yes"}`)+
 		`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"total_tokens":1.5}}`+"\n\n"+done, 1000))
@@ -260,7 +260,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestSearch has the model search, with its call in pieces of one byte, and looks at both sides of the conversation.
+// TestSearch has the model search, with its call in pieces of one byte, and checks both sides of the conversation.
 func TestSearch(t *testing.T) {
 	p := newProvider(t, says(asks(findSoup, 1), 1000), says(hello, 1000))
 	s := soup()
@@ -304,7 +304,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestToolsSwitchEventsOn declares each tool alone, in both names.
+// TestToolsSwitchEventsOn declares each tool alone, under both names.
 func TestToolsSwitchEventsOn(t *testing.T) {
 	for tools, want := range map[string][]string{
 		``:                              nil,
@@ -345,7 +345,7 @@ func TestToolsSwitchEventsOn(t *testing.T) {
 	}
 }
 
-// TestOddCalls has models call in ways that some providers have.
+// TestOddCalls has models call tools in unusual forms that some providers use.
 func TestOddCalls(t *testing.T) {
 	const piece = `{"tool_calls":[%s]}`
 	whole := func(index, id, q string) string {
@@ -398,7 +398,7 @@ func TestOddCalls(t *testing.T) {
 		if strings.Contains(name, "words") {
 			<-p.bodies
 			if sent := <-p.bodies; !strings.Contains(sent, `"content":"Let me see. ","tool_calls"`) {
-				t.Errorf("%s: the model is not told what it said: %s", name, sent)
+				t.Errorf("%s: the model does not get its own words back: %s", name, sent)
 			}
 		}
 	}
@@ -438,7 +438,7 @@ func TestSearchesThatFail(t *testing.T) {
 			t.Errorf("%s: %q", name, heard.tools)
 		}
 	}
-	// A tool that nobody has declared.
+	// A tool that was not declared.
 	p := newProvider(t, says(strings.ReplaceAll(asks(findSoup, 1000), "_svcSearchInIndex", "rm_rf"), 1000), says(hello, 1000))
 	s := soup()
 	events, _ := talk(t, t.Context(), vllm(p), ask+allTools+"}", s)
@@ -471,8 +471,8 @@ func TestRoundsHaveAnEnd(t *testing.T) {
 	}
 }
 
-// TestWhatIsFoundHasAnEnd has searches find much: what all of them find is sent to the provider in each round.
-func TestWhatIsFoundHasAnEnd(t *testing.T) {
+// TestSearchResultsAreBounded has searches find much: every round sends the results of all searches to the provider.
+func TestSearchResultsAreBounded(t *testing.T) {
 	p := newProvider(t, says(asks(findSoup, 1000), 1000))
 	s := &search{found: Found{strings.Repeat("x", 1<<20), []byte("[]")}}
 	events, _ := talk(t, t.Context(), vllm(p), ask+allTools+"}", s)

@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 )
 
-// readAll reads all events of a stream; those of the type error begin with "!".
+// readAll reads all events of a stream. Events of the type error begin with "!".
 func readAll(r io.Reader) (events []string, err error) {
 	e := newEventReader(r)
 	for {
@@ -75,8 +75,8 @@ func TestEventReader(t *testing.T) {
 	}
 }
 
-// TestEventsAreNotHeldUp reads an event that ends in CRs without waiting for what comes after them.
-func TestEventsAreNotHeldUp(t *testing.T) {
+// TestEventsAreNotDelayed reads an event that ends in CRs without waiting for the next bytes.
+func TestEventsAreNotDelayed(t *testing.T) {
 	r, w := io.Pipe()
 	e := newEventReader(r)
 	go w.Write([]byte("data: a\r\r"))
@@ -91,7 +91,7 @@ func TestEventsAreNotHeldUp(t *testing.T) {
 
 var lineEnds = regexp.MustCompile("\r\n|\r|\n")
 
-// slowEvents is the standard's description of streams, read to the letter but for the event at the end.
+// slowEvents is the reference implementation: the algorithm of the standard, except for an event at the end.
 func slowEvents(stream string) (events []string) {
 	lines := lineEnds.Split(strings.TrimPrefix(stream, "\xEF\xBB\xBF"), -1)
 	var data []string
@@ -122,7 +122,7 @@ func slowEvents(stream string) (events []string) {
 	return events
 }
 
-// choppy gives a stream in pieces of any length.
+// choppy returns a stream in pieces of any length.
 type choppy struct {
 	rest []byte
 	rnd  *rand.Rand
@@ -153,7 +153,7 @@ func FuzzEventReader(f *testing.F) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("%q: %q %v, want %q", stream, got, err, want)
 		}
-		for _, event := range got { // nothing that a provider sends makes it panic
+		for _, event := range got { // must not panic
 			k, err := parseChunk([]byte(strings.TrimPrefix(event, "!")))
 			if err != nil {
 				continue

@@ -13,7 +13,7 @@ import (
 	"svc/internal/outbound"
 )
 
-// answers gives an answer that is no stream.
+// answers sends an answer that is not a stream.
 func answers(status int, kind, body string, headers ...string) reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(headers); i += 2 {
@@ -25,7 +25,7 @@ func answers(status int, kind, body string, headers ...string) reply {
 	}
 }
 
-// hangs sends a text and then nothing until the caller is gone.
+// hangs sends a text, and then nothing until the caller is gone.
 func hangs(sent string) reply {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if sent != "" {
@@ -51,7 +51,7 @@ func breaks(sent string) reply {
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-// TestProvidersThatFail tells the client in one event what went wrong, keeps the key to itself, and ends the stream.
+// TestProvidersThatFail checks that the client gets one event about a failure, that the key is not shown, and that the stream ends.
 func TestProvidersThatFail(t *testing.T) {
 	begun := chunks("", `{"content":"so "}`)
 	for name, tt := range map[string]struct {
@@ -86,7 +86,7 @@ func TestProvidersThatFail(t *testing.T) {
 		"an error event of others":  {says(begun+"event: error\n"+`data: {"detail":"overloaded"}`+"\n\n", 50), "json_deserialize_error internal The provider", "so "},
 		"an early end":              {says(begun, 50), "transport_error null The provider", "so "},
 		"an end within a call":      {says(chunks("", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"_svcSearchInIndex","arguments":"{\"index_uid\":"}}]}`), 50), "transport_error null The provider", ""},
-		"an end without a word":     {says("", 50), "transport_error null The provider", ""},
+		"an empty answer":           {says("", 50), "transport_error null The provider", ""},
 		"a broken connection":       {breaks(""), "transport_error null The provider", ""},
 		"a broken stream":           {breaks(streamHead + "100\r\n" + begun[:40]), "transport_error null The provider", ""},
 		"no HTTP":                   {breaks("SSH-2.0-x\r\n"), "transport_error null The provider", ""},
@@ -102,7 +102,7 @@ func TestProvidersThatFail(t *testing.T) {
 			case tt.want == "":
 				all.linger = 50 * time.Millisecond
 			case strings.HasPrefix(name, "silence"):
-				all.silence = 50 * time.Millisecond // how much came before it is not sure
+				all.silence = 50 * time.Millisecond // the text before it may be incomplete
 			}
 			events, report := all.talk(t, t.Context(), vllm(p), ask+"}", soup())
 			heard := listen(t, events)
@@ -116,12 +116,12 @@ func TestProvidersThatFail(t *testing.T) {
 				t.Errorf("%+v %v", heard, report.Err)
 			}
 			if all := strings.Join(events, "") + report.Err.Error(); strings.Contains(all, "sk-secret") {
-				t.Errorf("the key is told: %s", all)
+				t.Errorf("the key is shown: %s", all)
 			}
 			if address := strings.TrimPrefix(p.URL, "http://"); strings.Contains(strings.Join(events, ""), address) {
-				t.Errorf("the client learns where the provider is: %s", events)
+				t.Errorf("the client gets the address of the provider: %s", events)
 			} else if strings.Contains(heard.failures[0], " The provider ") && !strings.Contains(report.Err.Error(), address) {
-				t.Errorf("the log does not say where the provider is: %v", report.Err)
+				t.Errorf("the log lacks the address of the provider: %v", report.Err)
 			}
 			if n := p.calls.Load(); n > 1 || n < 1 && all.silence == time.Minute {
 				t.Errorf("%d calls", n)
@@ -130,7 +130,7 @@ func TestProvidersThatFail(t *testing.T) {
 	}
 }
 
-// TestFailureInALaterRound ends a conversation that had begun well.
+// TestFailureInALaterRound fails a conversation after its first round.
 func TestFailureInALaterRound(t *testing.T) {
 	p := newProvider(t, says(asks(findSoup, 1000), 1000), answers(500, "application/json", `{"error":{"message":"no","type":"t"}}`))
 	events, _ := talk(t, t.Context(), vllm(p), ask+allTools+"}", soup())
@@ -140,23 +140,23 @@ func TestFailureInALaterRound(t *testing.T) {
 }
 
 func TestAddressesThatCannotBeCalled(t *testing.T) {
-	const nobody = "127.0.0.1:9" // listens there: the address of what was closed may be another's by now
+	const closedAddress = "127.0.0.1:9" // nothing listens there; the address of a closed server may belong to another by now
 	for base, want := range map[string]string{
-		"http://" + nobody: "refused", "ftp://x": "baseUrl", "": "baseUrl", "x": "baseUrl", "http://": "baseUrl", "http://[::1": "baseUrl", "https://sk-user:sk-password@" + nobody + "/?key=sk-query": "refused",
+		"http://" + closedAddress: "refused", "ftp://x": "baseUrl", "": "baseUrl", "x": "baseUrl", "http://": "baseUrl", "http://[::1": "baseUrl", "https://sk-user:sk-password@" + closedAddress + "/?key=sk-query": "refused",
 	} {
 		w := &Settings{Source: VLLM, BaseURL: text(base)}
 		events, report := talk(t, t.Context(), w, ask+"}", soup())
 		if heard := listen(t, events); len(heard.failures) != 1 || !strings.HasPrefix(heard.failures[0], "transport_error null ") || !strings.Contains(report.Err.Error(), want) {
 			t.Errorf("%q: %+v, %v", base, heard, report.Err)
 		}
-		if all := strings.Join(events, ""); strings.Contains(all, nobody) {
-			t.Errorf("%q: the client learns where the provider is: %s", base, all)
+		if all := strings.Join(events, ""); strings.Contains(all, closedAddress) {
+			t.Errorf("%q: the client gets the address of the provider: %s", base, all)
 		}
 		if all := strings.Join(events, "") + report.Err.Error(); strings.Contains(all, "sk-") {
-			t.Errorf("%q: a secret is told: %s", base, all)
+			t.Errorf("%q: a secret is shown: %s", base, all)
 		}
 	}
-	// The guard of what svc may connect to.
+	// The policy of allowed addresses.
 	p := newProvider(t, says(hello, 1000))
 	w := vllm(p)
 	report := NewProviders(outbound.Policy{}).Converse(t.Context(), w, parse(t, ask+"}"), nil, soup(), func([]byte) error { return nil })
@@ -194,7 +194,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestTheCallEndsWithTheClient has the client leave while the provider is silent, while it is asked to wait, and while it sends.
+// TestTheCallEndsWithTheClient has the client leave while the provider is silent, while the call waits for a retry, and while the
+// provider sends.
 func TestTheCallEndsWithTheClient(t *testing.T) {
 	left := errors.New("left")
 	for name, reply := range map[string]reply{
@@ -245,7 +246,7 @@ func TestConversationsHaveALimit(t *testing.T) {
 	}
 }
 
-// TestForms looks at the requests that each source gets.
+// TestForms checks the requests that each source gets.
 func TestForms(t *testing.T) {
 	for name, tt := range map[string]struct {
 		settings Settings

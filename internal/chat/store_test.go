@@ -16,7 +16,7 @@ import (
 
 func text(s string) *string { return &s }
 
-// code is the code of an error for users.
+// code returns the code of an error for users.
 func code(err error) apierr.Code {
 	var e *apierr.Error
 	if errors.As(err, &e) {
@@ -61,7 +61,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("%s %v", shown, err)
 		}
 	}
-	// What is refused changes nothing.
+	// A refused update changes nothing.
 	if _, err := s.Update("b", func(w *Settings) error { w.Source = VLLM; w.OrgID = text("o"); return nil }); code(err) != "bad_request" {
 		t.Error(err)
 	}
@@ -108,7 +108,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestKeyStaysWithItsProvider changes addresses as somebody would who wants to read the key of another.
+// TestKeyStaysWithItsProvider changes addresses as an attacker would who wants to read the key.
 func TestKeyStaysWithItsProvider(t *testing.T) {
 	s := open(t, vfs.NewMem())
 	s.set(t, "w", func(w *Settings) { w.APIKey = text("sk-secret") })
@@ -180,7 +180,7 @@ func FuzzFileNames(f *testing.F) {
 	})
 }
 
-// TestAdopt cuts the taking in off at every operation: nothing is lost, and the next start ends it.
+// TestAdopt interrupts Adopt at every operation: nothing may be lost, and the next start must complete it.
 func TestAdopt(t *testing.T) {
 	const dir = "kept/chats"
 	prepare := func() *vfs.MemFS {
@@ -217,7 +217,7 @@ func TestAdopt(t *testing.T) {
 		names, err := mem.List(dir)
 		slices.Sort(names)
 		if err != nil || !slices.Equal(names, []string{"bad.json", "notes.txt"}) {
-			t.Fatalf("cut at %d: %q stay: %v", cut, names, err)
+			t.Fatalf("cut at %d: files left: %q: %v", cut, names, err)
 		}
 	}
 	for cut := 0; ; cut++ {
@@ -243,11 +243,11 @@ func TestAdopt(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.fs.Stat("chats.json"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file for nothing: %v", err)
+		t.Errorf("a file was written needlessly: %v", err)
 	}
 }
 
-// TestReload reads what another store has written, and then what nobody can read.
+// TestReload reads what another store has written, and then a damaged file.
 func TestReload(t *testing.T) {
 	fsys := vfs.NewMem()
 	s := open(t, fsys)
