@@ -6,13 +6,13 @@ import (
 	"svc/internal/settings"
 )
 
-// TestEverySourceHasAGenerator: a source of the settings that generates embeddings has a row here, and no other has.
+// TestEverySourceHasAGenerator checks that exactly the sources that generate embeddings have a generator.
 func TestEverySourceHasAGenerator(t *testing.T) {
 	for _, name := range settings.Sources() {
 		e := settings.Embedder{Source: name}
 		g, ok := generators[name]
 		if generates := e.Generates() && !e.Composite(); ok != generates || ok && g.open == nil {
-			t.Errorf("%s: generators has a row: %v; the settings say that it generates embeddings: %v", name, ok, generates)
+			t.Errorf("%s: has a generator: %v, generates embeddings by its settings: %v", name, ok, generates)
 		}
 	}
 	if len(generators) >= len(settings.Sources()) {

@@ -35,7 +35,7 @@ func TestHuggingFace(t *testing.T) {
 		t.Fatalf("%d dimensions", e.Dimensions())
 	}
 	if _, _, ok := e.Distribution(); ok {
-		t.Error("a model that nobody knows has a distribution")
+		t.Error("an unknown model has a distribution")
 	}
 	if mean, sigma, ok := open(t, pool, &settings.Embedder{Source: settings.HuggingFace}, 768).Distribution(); mean != .85 || sigma != .10 || !ok {
 		t.Errorf("the default model's distribution: %g, %g, %t", mean, sigma, ok)
@@ -60,7 +60,7 @@ func TestHuggingFace(t *testing.T) {
 			}
 		}
 	}
-	// An embedder with other poolings makes other vectors of the same model in memory.
+	// An embedder with another pooling returns other vectors from the same model in memory.
 	forced := *cfg
 	forced.Pooling = string(transformer.ForceCLS)
 	if v, err := embedQuery(limited, open(t, pool, &forced, 0), Query{Q: &q}); err != nil || slices.Equal(v, vectors[0]) {
@@ -69,7 +69,7 @@ func TestHuggingFace(t *testing.T) {
 	_, err = open(t, pool, cfg, 5).EmbedDocuments(t.Context(), list, &stats)
 	wantError(t, err, "16 dimensions")
 
-	// Weights that are no numbers make no vectors, which would be none either.
+	// Weights that are NaN must give an error, not NaN vectors.
 	damaged := filepath.Join(dir, "org", "damaged")
 	makeTiny(t, damaged)
 	weights, err := os.ReadFile(filepath.Join(damaged, "model.safetensors"))
@@ -117,7 +117,7 @@ func TestMissingModel(t *testing.T) {
 	}
 }
 
-// TestHub gets a model from a hub that sends elsewhere for its files, and fails in several ways.
+// TestHub downloads a model from a hub that redirects to its files, and fails in several ways.
 func TestHub(t *testing.T) {
 	source := t.TempDir()
 	makeTiny(t, source)
@@ -159,7 +159,7 @@ func TestHub(t *testing.T) {
 	defer cancel()
 	_, err := embedQuery(limited, open(t, pool, config("org/tiny", ""), transformertest.Hidden), Query{Q: &q})
 	if wantError(t, err, "runtime error", "not in"); len(asked) != 0 {
-		t.Errorf("a search asks the hub for %v", asked)
+		t.Errorf("a search downloads %v", asked)
 	}
 	e := open(t, pool, config("org/tiny", ""), 0)
 	if e.Dimensions() != transformertest.Hidden || len(asked) != 2*(len(transformer.Files)+len(transformer.OptionalFiles)) {
@@ -173,7 +173,7 @@ func TestHub(t *testing.T) {
 	}
 	before := len(asked)
 	if open(t, pool, config("org/tiny", "main"), 0); len(asked) != before {
-		t.Error("a model is got twice")
+		t.Error("a model is downloaded twice")
 	}
 	for model, words := range map[string]string{"org/pickled": "no file model.safetensors", "org/none": "no file config.json", "org/cut": "unexpected EOF", "org/ill": "status 500"} {
 		_, err := pool.Open(t.Context(), config(model, "r1"), 0, nil)

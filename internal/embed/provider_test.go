@@ -20,7 +20,7 @@ import (
 	"svc/internal/template"
 )
 
-// provider is a server that answers as a test wants, and remembers what it was asked.
+// provider is a server with a scripted handler that records its requests.
 type provider struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -57,7 +57,7 @@ func (p *provider) calls() []string {
 	return slices.Clone(p.bodies)
 }
 
-// testPool makes a pool that may call this machine and does not really wait; waits gets the waits.
+// testPool returns a pool that may call this machine and does not really wait; waits records the waits.
 func testPool(t *testing.T, o Options) (pool *Pool, waits *[]time.Duration) {
 	o.Policy = outbound.Any()
 	pool = New(o)
@@ -123,7 +123,7 @@ func texts(list ...string) []Input {
 	return inputs
 }
 
-// wantError checks an error for users: its code, and words in it.
+// wantError checks the code of an error for users, and words in it.
 func wantError(t *testing.T, err error, words ...string) {
 	t.Helper()
 	var e *apierr.Error
@@ -137,7 +137,7 @@ func wantError(t *testing.T, err error, words ...string) {
 	}
 }
 
-// script answers with one status after another, and from then on like lengths.
+// script answers with one status after another, and then like lengths.
 func script(statuses ...int) http.HandlerFunc {
 	var mu sync.Mutex
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -178,14 +178,14 @@ func TestRetries(t *testing.T) {
 		statuses []int
 		calls    int
 		waits    string
-		fails    string // a word of the error
+		fails    string // part of the error
 	}{
 		{"at once", nil, 1, "", ""},
 		{"errors of the server", repeat(500, 3), 4, ms(1, 10, 100), ""},
 		{"too many requests", repeat(429, 2), 3, ms(101, 110), ""},
 		{"mixed", []int{503, 429, 500}, 4, ms(1, 110, 100), ""},
-		{"for ever", repeat(500, 20), 11, ms(1, 10, 100, 1000, 10000, 60000, 60000, 60000, 60000, 60000), "runtime error"},
-		{"for ever too many", repeat(429, 20), 11, ms(101, 110, 200, 1100, 10100, 60000, 60000, 60000, 60000, 60000), "too many requests"},
+		{"forever", repeat(500, 20), 11, ms(1, 10, 100, 1000, 10000, 60000, 60000, 60000, 60000, 60000), "runtime error"},
+		{"forever too many", repeat(429, 20), 11, ms(101, 110, 200, 1100, 10100, 60000, 60000, 60000, 60000, 60000), "too many requests"},
 		{"bad request", []int{400}, 1, "", "user error"},
 		{"unauthorized", []int{401}, 1, "", "apiKey"},
 		{"not found after an error", []int{500, 404}, 2, ms(1), "404"},
@@ -248,7 +248,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestHanging ends calls that are never answered: after their own time, at the deadline, and when they are cancelled.
+// TestHanging checks that unanswered calls end: after their timeout, at the deadline, and when they are canceled.
 func TestHanging(t *testing.T) {
 	release := make(chan struct{})
 	server := newProvider(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -277,7 +277,7 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-// TestDeadlineBoundsWaits gives a provider that always fails little time.
+// TestDeadlineBoundsWaits calls a provider that always fails, with a short deadline.
 func TestDeadlineBoundsWaits(t *testing.T) {
 	server := newProvider(t, script(repeat(500, 100)...))
 	pool, _ := testPool(t, Options{})
@@ -308,9 +308,9 @@ func TestUnreachable(t *testing.T) {
 	if len(server.calls()) != 0 {
 		t.Error("a refused address was called")
 	}
-	const nobody = "http://127.0.0.1:9" // listens there: the address of what was closed may be another's by now
+	const closedAddress = "http://127.0.0.1:9" // nothing listens there; the address of a closed server may belong to another by now
 	anywhere, waits := testPool(t, Options{})
-	_, err = open(t, anywhere, restConfig(nobody+"/secret-path?key=secret-query"), 2).EmbedDocuments(t.Context(), texts("a"), new(Stats))
+	_, err = open(t, anywhere, restConfig(closedAddress+"/secret-path?key=secret-query"), 2).EmbedDocuments(t.Context(), texts("a"), new(Stats))
 	wantError(t, err, "runtime error", "cannot call")
 	if len(*waits) != maxRetries || strings.Contains(err.Error(), "secret-query") {
 		t.Errorf("%d waits: %v", len(*waits), err)
@@ -344,7 +344,7 @@ func TestGroups(t *testing.T) {
 		t.Errorf("%d calls, %d at once", n, server.most)
 	}
 	if vectors, err := open(t, pool, batchConfig(server.URL), 2).EmbedDocuments(t.Context(), nil, new(Stats)); err != nil || len(vectors) != 0 {
-		t.Errorf("nothing: %v, %v", vectors, err)
+		t.Errorf("no texts: %v, %v", vectors, err)
 	}
 }
 
@@ -359,7 +359,7 @@ func TestFailureModes(t *testing.T) {
 		}
 	}
 	if err := new(FailureModes).UnmarshalText([]byte("ignore_everything")); err == nil {
-		t.Error("an unknown mode is read")
+		t.Error("an unknown mode is accepted")
 	}
 	server := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -396,7 +396,7 @@ func TestFailureModes(t *testing.T) {
 	}
 }
 
-// TestSecrets looks for keys in errors, in statistics and in what goes to the log.
+// TestSecrets checks that keys are not in errors, statistics or log lines.
 func TestSecrets(t *testing.T) {
 	server := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(401)
@@ -418,6 +418,6 @@ func TestSecrets(t *testing.T) {
 	cfg.Headers = map[string]string{"Authorization": "Basic abcd", "Content-Type": "text/json"}
 	open(t, pool, cfg, 2).EmbedDocuments(t.Context(), texts("a"), &stats)
 	if h := server.headers[1]; h.Get("Authorization") != "Basic abcd" || h.Get("Content-Type") != "text/json" {
-		t.Errorf("headers do not win: %v", h)
+		t.Errorf("headers of the settings are not used: %v", h)
 	}
 }

@@ -22,7 +22,7 @@ func embedQuery(ctx context.Context, e *Embedder, q Query) ([]float32, error) {
 	return e.EmbedQuery(ctx, in)
 }
 
-// openAIAnswer answers as the API does, refusing with 400 whatever refuses says; texts get [length], tokens [0 and their number].
+// openAIAnswer answers like the OpenAI API, with status 400 if refuses returns true. A text gets [length], tokens get [0, their number].
 func openAIAnswer(refuses func(input []any) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Input []any }
@@ -45,8 +45,8 @@ func openAIAnswer(refuses func(input []any) bool) http.HandlerFunc {
 	}
 }
 
-// TestLaunchKeyStaysHome: whoever may change settings must not get the operator's key by naming a host.
-func TestLaunchKeyStaysHome(t *testing.T) {
+// TestLaunchKeyStaysWithItsHost checks that settings cannot send the key of the operator to another host.
+func TestLaunchKeyStaysWithItsHost(t *testing.T) {
 	server := newProvider(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) })
 	for _, hosts := range [][]string{nil, {"api.openai.com"}, {"127.0.0.1.evil.test", "27.0.0.1"}} {
 		pool, _ := testPool(t, Options{OpenAIKey: "from-environment", OpenAIHosts: hosts})
@@ -165,7 +165,7 @@ func TestOllama(t *testing.T) {
 	before := len(server.calls())
 	_, err := pool.Open(t.Context(), &settings.Embedder{Source: settings.Ollama, Model: "other"}, 0, nil)
 	if wantError(t, err, "user error", `"other"`, "pull"); len(server.calls()) != before+1 {
-		t.Error("a missing model is asked for again")
+		t.Error("a missing model is requested again")
 	}
 	_, err = pool.Open(t.Context(), &settings.Embedder{Source: settings.Ollama, Model: "m", URL: server.URL + "/other"}, 0, nil)
 	wantError(t, err, "/api/embeddings")
@@ -180,7 +180,7 @@ func TestInference(t *testing.T) {
 		t.Errorf("%d dimensions, calls %v", e.Dimensions(), server.calls())
 	}
 	if e := open(t, pool, cfg, 2); e.Dimensions() != 2 || len(server.calls()) != 2 {
-		t.Error("known dimensions are asked for")
+		t.Error("known dimensions are requested")
 	}
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"out":[]}`) })
 	_, err := pool.Open(t.Context(), cfg, 0, nil)
@@ -241,7 +241,7 @@ func TestComposite(t *testing.T) {
 	wantError(t, err, "same model", "distance")
 	before := len(server.calls())
 	if open(t, pool, config("/other"), 2); len(server.calls()) != before {
-		t.Error("an embedder that was opened before is compared again")
+		t.Error("the halves of a known embedder are compared again")
 	}
 }
 
@@ -318,7 +318,7 @@ func TestCache(t *testing.T) {
 		calls int
 	}{
 		{a, "one", 1}, {a, "one", 0}, {b, "one", 1}, {a, "one", 0}, {templated, "one", 0}, // a:one, b:one
-		{a, "two", 1}, {b, "one", 1}, {a, "two", 0}, {a, "one", 1}, // the one asked longest ago goes
+		{a, "two", 1}, {b, "one", 1}, {a, "two", 0}, {a, "one", 1}, // the least recently used one is evicted
 		{a, long, 1}, {a, long, 1}, {a, "one", 0}, {a, "two", 0},
 	} {
 		if n := ask(tt.cfg, tt.q); n != tt.calls {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Work that was interrupted goes on with the retries that are left, and their waits.
-func TestRetriesGoOn(t *testing.T) {
+// TestRetriesContinue checks that interrupted work continues with its remaining retries and waits.
+func TestRetriesContinue(t *testing.T) {
 	server := newProvider(t, script(repeat(500, 100)...))
 	pool, waits := testPool(t, Options{})
 	stats := &Stats{Retries: 7}
@@ -22,7 +22,7 @@ func TestRetriesGoOn(t *testing.T) {
 	}
 }
 
-// Trouble is told once a call has failed for long, and is over with it.
+// TestTroubleBeginsAndEnds checks that trouble is reported once a call has failed for long, and ends with it.
 func TestTroubleBeginsAndEnds(t *testing.T) {
 	defer func(d time.Duration) { patience = d }(patience)
 	patience = 50 * time.Millisecond
@@ -49,15 +49,15 @@ func TestTroubleBeginsAndEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) < 2 || !told[0] || told[len(told)-1] {
-		t.Errorf("told of trouble: %v", told)
+		t.Errorf("reported: %v", told)
 	}
 	if _, ok := stats.Trouble(); ok {
-		t.Error("there is trouble without a call")
+		t.Error("trouble without a call")
 	}
 }
 
-// Slow work is told while it waits, be it for many calls that are quick one by one.
-func TestSlowWorkIsTold(t *testing.T) {
+// TestSlowWorkIsReported checks that slow work is reported while it waits, even for many calls that are quick one by one.
+func TestSlowWorkIsReported(t *testing.T) {
 	defer func(d time.Duration) { slowAfter = d }(slowAfter)
 	slowAfter = 60 * time.Millisecond
 	server := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
@@ -76,14 +76,14 @@ func TestSlowWorkIsTold(t *testing.T) {
 	select {
 	case <-told:
 	default:
-		t.Error("nobody was told")
+		t.Error("slow work is not reported")
 	}
 	if !stats.Slow() {
-		t.Error("it is not slow")
+		t.Error("the work does not count as slow")
 	}
 }
 
-// The calls of an embedder that hangs take nothing from those of others.
+// TestEmbeddersDoNotWaitForEachOther checks that calls of a hanging embedder do not use the slots of others.
 func TestEmbeddersDoNotWaitForEachOther(t *testing.T) {
 	var asked atomic.Int64
 	hangs := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
