@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCommonNumbers compares lists of all lengths and densities, at any address, up to a page that must not be read.
+// TestCommonNumbers intersects lists of all lengths and densities, at any alignment, in memory that ends at a guard page.
 func TestCommonNumbers(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		r := random(t)
@@ -16,7 +16,7 @@ func TestCommonNumbers(t *testing.T) {
 		var oracle CommonRoom
 		found := 0
 		for range 1000 {
-			numbers := 1 + r.IntN(1<<16) // among which both lists lie
+			numbers := 1 + r.IntN(1<<16) // bound of both lists
 			a, b := numbersAmong(t, r, numbers), numbersAmong(t, r, numbers)
 			for _, kind := range []struct {
 				fast, slow func(dst *CommonRoom, a, b []byte) int
@@ -25,18 +25,18 @@ func TestCommonNumbers(t *testing.T) {
 			} {
 				n := kind.slow(&oracle, a, b)
 				if got := kind.fast(dst, a, b); got != n || !slices.Equal(dst[:2*n], oracle[:2*n]) {
-					t.Fatalf("%d of %d and %d numbers are common, got %d: % x and % x", n, len(a)/2, len(b)/2, got, oracle[:2*n], dst[:2*min(n, got)])
+					t.Fatalf("%d of %d and %d numbers are in both lists, got %d: % x and % x", n, len(a)/2, len(b)/2, got, oracle[:2*n], dst[:2*min(n, got)])
 				}
 				found += n
 			}
 		}
 		if found == 0 {
-			t.Fatal("no list had a number of another one")
+			t.Fatal("all intersections were empty")
 		}
 	})
 }
 
-// numbersAmong returns ascending numbers below most, the highest ones with some probability, in memory that ends at a guard page.
+// numbersAmong returns ascending numbers below most in memory that ends at a guard page. The highest numbers occur with some probability.
 func numbersAmong(t *testing.T, r *rand.Rand, most int) []byte {
 	n := min(r.IntN(1<<r.IntN(14)), most, CommonMost)
 	low := 0
@@ -52,7 +52,7 @@ func numbersAmong(t *testing.T, r *rand.Rand, most int) []byte {
 	return p
 }
 
-// TestCommonOfDamagedLists has lists that do not ascend give what there is room for.
+// TestCommonOfDamagedLists intersects lists that do not ascend: the result must stay within dst.
 func TestCommonOfDamagedLists(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		room := guarded[CommonRoom](t, 1)

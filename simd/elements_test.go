@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// blockWalk decodes a block byte by byte, as the format says.
+// blockWalk is the reference decoder: it decodes a block byte by byte, as the format specifies.
 type blockWalk struct {
 	dst, src, dictionary []byte
 	ElementCursor
 }
 
-// next decodes an element. ok is false if it is damaged, or one that the kernel leaves to others.
+// next decodes an element. ok is false if the element is damaged or of a kind that the kernel leaves to its caller.
 func (w *blockWalk) next() (length int, ok bool) {
 	op, rest := w.src[w.Read], w.src[w.Read+1:]
 	if op&3 == 0 {
@@ -59,8 +59,8 @@ func (w *blockWalk) next() (length int, ok bool) {
 	return length, true
 }
 
-// TestDecodeElements decodes blocks of random elements, some of them damaged, in memory that ends at pages that must not be read: the bytes
-// are those of a slow walk, and only elements at an end, and those that are left to others, are not decoded.
+// TestDecodeElements decodes blocks of random elements, some of them damaged, in memory that ends at guard pages. The bytes must equal
+// those of the reference decoder. The kernel may stop only at an end or at an element that it leaves to its caller.
 func TestDecodeElements(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		if k.elements == nil {
@@ -106,7 +106,7 @@ func TestDecodeElements(t *testing.T) {
 	})
 }
 
-// randomBlock returns elements for a dictionary of n bytes, most of which are sound.
+// randomBlock returns elements for a dictionary of n bytes. Most of them are valid.
 func randomBlock(r *rand.Rand, n int) (block []byte) {
 	written := 0
 	for range r.IntN(200) {

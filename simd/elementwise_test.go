@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAdd compares bits with those of a loop.
+// TestAdd compares sums bit by bit with those of a loop.
 func TestAdd(t *testing.T) {
 	r := random(t)
 	for _, n := range lengths() {

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// guarded returns a slice of n elements that ends at a page no one may read.
+// guarded returns a slice of n elements that ends at an unreadable page.
 func guarded[T any](t *testing.T, n int) []T {
 	t.Helper()
 	var zero T

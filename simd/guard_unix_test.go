@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardedPages returns n bytes of memory and, behind them, more that no one may read.
+// guardedPages returns n bytes of memory, followed by more unreadable bytes.
 func guardedPages(t *testing.T, n, more int) []byte {
 	t.Helper()
 	m, err := unix.Mmap(-1, 0, n+more, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// guardedPages returns n bytes of memory and, behind them, more that no one may read.
+// guardedPages returns n bytes of memory, followed by more unreadable bytes.
 func guardedPages(t *testing.T, n, more int) []byte {
 	t.Helper()
 	at, err := windows.VirtualAlloc(0, uintptr(n+more), windows.MEM_COMMIT|windows.MEM_RESERVE, windows.PAGE_READWRITE)

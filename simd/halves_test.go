@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// slowWide computes a number of half precision from its parts.
+// slowWide computes a half-precision number from its parts.
 func slowWide(h uint16) float64 {
 	sign := 1 - 2*float64(h>>15)
 	exponent, fraction := int(h>>10&31), float64(h&0x3ff)
@@ -21,7 +21,7 @@ func slowWide(h uint16) float64 {
 	return sign * math.Ldexp(1024+fraction, exponent-25)
 }
 
-func TestAllNumbersOfHalfPrecisionAreWidened(t *testing.T) {
+func TestWidenConvertsAllHalves(t *testing.T) {
 	all := guarded[uint16](t, 1<<16)
 	for i := range all {
 		all[i] = uint16(i)
@@ -46,7 +46,7 @@ func TestAllNumbersOfHalfPrecisionAreWidened(t *testing.T) {
 	})
 }
 
-func TestNumbersAreRoundedToTheNearestHalf(t *testing.T) {
+func TestHalveRoundsToNearest(t *testing.T) {
 	r := random(t)
 	v := []float32{0, float32(math.Copysign(0, -1)), 65504, 65519, 65520, 65536, math.MaxFloat32, -math.MaxFloat32, float32(math.Inf(1)),
 		float32(math.Inf(-1)), float32(math.NaN()), math.Float32frombits(0x7f800001), math.Float32frombits(0xffc12345), 0x1p-14, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1p-26}
@@ -56,7 +56,7 @@ func TestNumbersAreRoundedToTheNearestHalf(t *testing.T) {
 			v = append(v, x)
 		case 1: // in range
 			v = append(v, math.Float32frombits(math.Float32bits(x)&^(0x7f<<24)|uint32(0x33+r.IntN(0x15))<<24))
-		case 2: // in the middle between two, or next to it
+		case 2: // halfway between two halves, or next to it
 			v = append(v, math.Float32frombits(math.Float32bits(float32(slowWide(uint16(r.Uint32()))))|1<<12+uint32(r.IntN(3))-1))
 		}
 	}
@@ -94,7 +94,7 @@ func TestNumbersAreRoundedToTheNearestHalf(t *testing.T) {
 	})
 }
 
-func TestGatheredHalvesAreThoseOfTheNamedRows(t *testing.T) {
+func TestGatheredHalvesMatchTheirRows(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		r := random(t)
 		const rows = 9

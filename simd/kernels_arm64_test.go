@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// The tier has one of the two kernels; here is the other one, too.
+// TestBothDotProductsOfBytesAreExact tests both kernels: a tier uses one of them only.
 func TestBothDotProductsOfBytesAreExact(t *testing.T) {
 	kernels := map[string]func(a, b []int8) int32{"NEON": dotInt8NEON}
 	if cpuid.CPU.Supports(cpuid.ASIMDDP) {

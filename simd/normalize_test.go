@@ -29,7 +29,7 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-func TestNormalizeLeavesWhatHasNoDirection(t *testing.T) {
+func TestNormalizeLeavesVectorsWithoutDirection(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, v := range [][]float32{nil, {0, 0, 0}, {1, nan}, {inf, 1}} {
 		before := slices.Clone(v)
@@ -42,7 +42,7 @@ func TestNormalizeLeavesWhatHasNoDirection(t *testing.T) {
 	}
 }
 
-// TestNormalizeIsExact: the bits that segments store are the same on each processor, also where squares are no float32.
+// TestNormalizeIsExact checks that every processor computes the bits that segments store, even if squares overflow float32.
 func TestNormalizeIsExact(t *testing.T) {
 	half := float32(math.Sqrt(.5))
 	for _, test := range []struct{ v, want []float32 }{
@@ -52,7 +52,7 @@ func TestNormalizeIsExact(t *testing.T) {
 		{[]float32{0, -math.SmallestNonzeroFloat32}, []float32{0, -1}},
 	} {
 		if Normalize(test.v); !slices.Equal(test.v, test.want) {
-			t.Errorf("%v instead of %v", test.v, test.want)
+			t.Errorf("got %v, want %v", test.v, test.want)
 		}
 	}
 }

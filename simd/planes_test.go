@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// planesOf returns the planes of the numbers of whole blocks of rows.
+// planesOf returns the bit planes of the numbers of whole blocks of rows.
 func planesOf(numbers []int, planes int) []byte {
 	blocks := make([]byte, len(numbers)/PlaneRows*planes*PlaneBytes)
 	for i, x := range numbers {
@@ -20,7 +20,7 @@ func planesOf(numbers []int, planes int) []byte {
 	return blocks
 }
 
-func TestPlanesAreCompared(t *testing.T) {
+func TestMarkPlanes(t *testing.T) {
 	r := random(t)
 	for planes := 1; planes <= MaxPlanes; planes++ {
 		for n := range 5 {
@@ -76,14 +76,14 @@ func TestPlanesAreCompared(t *testing.T) {
 	}
 }
 
-// with runs f with the kernels of a tier.
+// with runs f with the kernels of one tier.
 func with(k kernels, f func()) {
 	defer func(k kernels) { current = k }(current)
 	current = k
 	f()
 }
 
-func TestMarksAreFolded(t *testing.T) {
+func TestFoldMarks(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		if k.fold == nil {
 			t.Skip("no kernel")
@@ -125,7 +125,7 @@ func TestMarksAreFolded(t *testing.T) {
 	})
 }
 
-func TestMarksAreSpread(t *testing.T) {
+func TestSpreadMarks(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		if k.spread == nil {
 			t.Skip("no kernel")
@@ -161,7 +161,7 @@ func TestMarksAreSpread(t *testing.T) {
 	})
 }
 
-func TestFoldsRefuseWhatHasNoRoom(t *testing.T) {
+func TestPlanesAndMarksCheckLengths(t *testing.T) {
 	for what, f := range map[string]func(){
 		"fewer marks":     func() { FoldMarks(make([]uint64, 9), 0, make([]uint64, 1), make([]uint64, 2), 0) },
 		"no room":         func() { FoldMarks(nil, 0, make([]uint64, 1), []uint64{1}, 0) },
@@ -175,7 +175,7 @@ func TestFoldsRefuseWhatHasNoRoom(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s: taken", what)
+					t.Errorf("%s: no panic", what)
 				}
 			}()
 			f()

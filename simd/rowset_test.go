@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestRowSet compares sets with maps, over many resets and beyond the last epoch. Words, rows and results end at pages that must not be
-// touched.
+// TestRowSet compares sets with maps over many resets and past the last epoch. Words, rows and results end at guard pages.
 func TestRowSet(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		r := random(t)
@@ -50,7 +49,7 @@ func TestRowSet(t *testing.T) {
 					got := guarded[uint32](t, len(rows))
 					n := k.addRows(got, s.words[:(limit+rowsOfWord-1)/rowsOfWord], s.epoch, s.limit, rows, make([]int8, 100), r.IntN(200))
 					if !slices.Equal(got[:n], want) {
-						t.Fatalf("of rows %v below %d, %v are new, want %v", rows, limit, got[:n], want)
+						t.Fatalf("rows %v, limit %d: new are %v, want %v", rows, limit, got[:n], want)
 					}
 				}
 			}
@@ -61,11 +60,11 @@ func TestRowSet(t *testing.T) {
 	})
 }
 
-// TestRowSetAppends adds rows after others, with and without room for them.
+// TestRowSetAppends appends rows to a slice with and without spare capacity.
 func TestRowSetAppends(t *testing.T) {
 	var s RowSet
 	if got := s.AppendNew(nil, []uint32{0}, nil, 0); len(got) > 0 {
-		t.Fatalf("a set for no rows took %v", got)
+		t.Fatalf("an empty set accepted %v", got)
 	}
 	s.Reset(100)
 	for _, room := range []int{0, 2, 10} {

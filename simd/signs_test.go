@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestSignsAreScoredExactly(t *testing.T) {
+func TestSignsScoresAreExact(t *testing.T) {
 	r := random(t)
 	every := func(t *testing.T, k kernels) {
 		for _, words := range []int{1, 2, 3, 4, 6, 7, 12, 24, 64, 500, 501} {
@@ -60,7 +60,7 @@ func TestSignsAreScoredExactly(t *testing.T) {
 	eachTier(t, every)
 }
 
-// Rows that are marked are scored as those that are named.
+// TestMarkedSigns checks that marked rows get the same scores as listed rows.
 func TestMarkedSigns(t *testing.T) {
 	r := random(t)
 	room := &guarded[MarkedRoom](t, 1)[0]
@@ -102,7 +102,7 @@ func TestMarkedSigns(t *testing.T) {
 	eachTier(t, every)
 }
 
-// coarseScore is the slow twin of what SignsMarked scores.
+// coarseScore is the reference implementation of the score of SignsMarked.
 func coarseScore(q []int8, row []uint64) int32 {
 	squares, score := 0, -3*len(q)
 	for _, x := range q {
@@ -126,14 +126,14 @@ func coarseScore(q []int8, row []uint64) int32 {
 	return int32(score / 2)
 }
 
-// All scores are above the least number, and planes, marks and rows must fit each other.
+// TestLimitsOfMarkedSigns checks that every score exceeds math.MinInt32, and that planes, marks and rows of mismatched lengths panic.
 func TestLimitsOfMarkedSigns(t *testing.T) {
 	room, planes, rows, marks := new(MarkedRoom), AppendCoarsePlanes(nil, make([]int8, 128)), make([]uint64, 128*(MarkedWords+1)), make([]uint64, MarkedWords+1)
 	for i := range marks {
 		marks[i] = ^uint64(0)
 	}
 	if n := SignsMarked(room, planes, rows, marks[:MarkedWords], math.MinInt32); n != 64*MarkedWords {
-		t.Errorf("%d rows of %d are above the least number", n, 64*MarkedWords)
+		t.Errorf("%d rows of %d are above the minimum", n, 64*MarkedWords)
 	}
 	for name, call := range map[string]func(){
 		"planes":     func() { SignsMarked(room, planes[1:], rows, marks[:1], 0) },
@@ -188,7 +188,7 @@ func BenchmarkMarkedSigns(b *testing.B) {
 	}
 }
 
-// The components of a query are rounded to the nearest of fifteen values.
+// TestPlanesOfAQuery checks that components of a query are rounded to the nearest of fifteen values.
 func TestPlanesOfAQuery(t *testing.T) {
 	query := make([]int8, 256)
 	for i := range query {
@@ -205,12 +205,12 @@ func TestPlanesOfAQuery(t *testing.T) {
 			got += weight * int(p[i/128*2*SignPlanes+2*bit+i/64%2]>>(i%64)&1)
 		}
 		if d := 7*int(x) - 127*got; d < -64 || d > 63 {
-			t.Errorf("%d becomes %d", x, got)
+			t.Errorf("%d is rounded to %d", x, got)
 		}
 	}
 }
 
-// BenchmarkSignsAbove compares with the same rows of codes, in an order that caches do not foresee.
+// BenchmarkSignsAbove compares scores by signs with scores by codes of the same rows, in an order that the prefetcher cannot predict.
 func BenchmarkSignsAbove(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 9))
 	for _, words := range []int{2, 6, 24} {

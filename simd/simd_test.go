@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// lengths has every tail length of every kernel, around each step.
+// lengths returns every tail length of every kernel, around each step.
 func lengths() []int {
 	var n []int
 	for i := range 140 {
@@ -33,7 +33,7 @@ func random(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// near compares sums whose terms add up to magnitude.
+// near reports whether two sums are equal within rounding. The terms of the sums add up to magnitude.
 func near(a, b float32, magnitude float64) bool {
 	if a == b || math.IsNaN(float64(a)) && math.IsNaN(float64(b)) {
 		return true
@@ -92,7 +92,7 @@ func TestIntegerKernelsAreExact(t *testing.T) {
 			a, b := guarded[int8](t, n+1), guarded[int8](t, n)
 			for _, fill := range []func() int8{
 				func() int8 { return int8(r.Uint32()) },
-				func() int8 { return -128 }, // the products that saturate narrower sums
+				func() int8 { return -128 }, // products that overflow narrower sums
 				func() int8 { return 127 },
 			} {
 				for i := range b {
@@ -126,7 +126,7 @@ func TestIntegerKernelsAreExact(t *testing.T) {
 	})
 }
 
-func TestAShorterSecondSliceIsRefused(t *testing.T) {
+func TestShorterSecondSlicePanics(t *testing.T) {
 	for name, f := range map[string]func(){
 		"Dot":      func() { Dot(make([]float32, 5), make([]float32, 4)) },
 		"L2":       func() { L2(make([]float32, 5), make([]float32, 4)) },
@@ -137,11 +137,11 @@ func TestAShorterSecondSliceIsRefused(t *testing.T) {
 		"Hamming":  func() { Hamming(make([]uint64, 5), make([]uint64, 4)) },
 		"DotRows":  func() { DotRows(make([]float32, 2), make([]float32, 4), make([]float32, 7)) },
 	} {
-		// A slice with spare capacity would let a kernel read what is not its own.
+		// With spare capacity, a kernel could read past the length.
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s read past the end", name)
+					t.Errorf("%s: no panic", name)
 				}
 			}()
 			f()
@@ -224,13 +224,13 @@ func TestGatheredBitsAreExact(t *testing.T) {
 			got := make([]int32, 3)
 			k.gatherBits(got, q, m, []uint32{0, 1, rows - 1})
 			if got[0] != 0 || got[1] != int32(64*n) {
-				t.Fatalf("%d words: the same differs by %d, the opposite by %d", n, got[0], got[1])
+				t.Fatalf("%d words: the distance of the query itself is %d, of its opposite %d", n, got[0], got[1])
 			}
 		}
 	})
 }
 
-func TestGatheredFloatsAreThoseOfTheNamedRows(t *testing.T) {
+func TestGatheredFloatsMatchTheirRows(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		r := random(t)
 		const rows = 9
@@ -283,7 +283,7 @@ func TestCodesOfVectorsAreExact(t *testing.T) {
 	})
 }
 
-func TestGatherRefusesWhatItCannotRead(t *testing.T) {
+func TestGatherChecksLengths(t *testing.T) {
 	for name, f := range map[string]func(){
 		"unpadded": func() { DotInt8Gather(make([]int32, 1), make([]int8, 63), make([]int8, 640), []uint32{0}) },
 		"empty":    func() { DotInt8Gather(make([]int32, 1), nil, make([]int8, 640), []uint32{0}) },
@@ -330,7 +330,7 @@ func TestGatherRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-func TestOnesAreTheIndexesOfSetBits(t *testing.T) {
+func TestOnesReturnsIndexesOfSetBits(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		r := random(t)
 		var want, got OnesRoom
@@ -348,17 +348,17 @@ func TestOnesAreTheIndexesOfSetBits(t *testing.T) {
 					}
 				}
 				if got := CountOnes(words); got != count {
-					t.Fatalf("%d bits of %d words are counted as %d", count, n, got)
+					t.Fatalf("%d bits in %d words, CountOnes returned %d", count, n, got)
 				}
 				if ones := onesPortable(&want, words, count); ones != count {
-					t.Fatalf("the twin finds %d bits of %d in %d words", ones, count, n)
+					t.Fatalf("the reference finds %d bits of %d in %d words", ones, count, n)
 				}
 				if n == 0 {
 					continue // no kernel is called
 				}
 				for _, about := range []int{0, n / 2, 2 * n, 64 * n} {
 					if ones := k.ones(&got, words, about); ones != count || !slices.Equal(got[:2*count], want[:2*count]) {
-						t.Fatalf("%d of %d bits in %d words, or not the same ones", ones, count, n)
+						t.Fatalf("got %d of %d bits in %d words, or other bits", ones, count, n)
 					}
 				}
 			}
@@ -366,20 +366,20 @@ func TestOnesAreTheIndexesOfSetBits(t *testing.T) {
 	})
 }
 
-func TestOnesOfNoWordsAndOfTooMany(t *testing.T) {
+func TestOnesOfTooFewAndTooManyWords(t *testing.T) {
 	var dst OnesRoom
 	if n := Ones(&dst, nil, 0); n != 0 {
-		t.Errorf("%d bits are set in nothing", n)
+		t.Errorf("no words have %d bits", n)
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("more words than there is room for were taken")
+			t.Error("no panic for more words than dst has room for")
 		}
 	}()
 	Ones(&dst, make([]uint64, OnesWords+1), 1)
 }
 
-func TestMarkedBytesAreSkipped(t *testing.T) {
+func TestSkipMarkedBytes(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		r := random(t)
 		for range 3000 {
@@ -400,14 +400,14 @@ func TestMarkedBytesAreSkipped(t *testing.T) {
 					}
 				}
 				if got := k.skipMarked(p, n); got != want {
-					t.Fatalf("the %d-th marked byte of %x ends at %d, not %d", n, p, got, want)
+					t.Fatalf("marked byte %d of %x ends at %d, want %d", n, p, got, want)
 				}
 			}
 		}
 	})
 }
 
-func TestLeadingBytesAreFound(t *testing.T) {
+func TestFindLeadingBytes(t *testing.T) {
 	eachTier(t, func(t *testing.T, k kernels) {
 		r := random(t)
 		for range 3000 {
@@ -451,20 +451,20 @@ func TestLeadingBytesAreFound(t *testing.T) {
 				group += bits.OnesCount32(ends)
 			}
 			if !slices.Equal(got, want) {
-				t.Fatalf("in %x from %x to %x are %v, not %v", p, low, high, got, want)
+				t.Fatalf("bytes of %x from %x to %x: got %v, want %v", p, low, high, got, want)
 			}
 		}
 	})
 }
 
-func TestATierIsForcedByTheEnvironment(t *testing.T) {
+func TestEnvironmentSelectsTier(t *testing.T) {
 	t.Setenv("SVC_SIMD", "portable")
 	if _, got := chosen(); got != Portable {
 		t.Errorf("got %v, want portable", got)
 	}
 	t.Setenv("SVC_SIMD", "no such tier")
 	if _, got := chosen(); got != Available() {
-		t.Errorf("an unknown tier gives %v, want the best, %v", got, Available())
+		t.Errorf("an unknown tier selects %v, want the best of %v", got, Available())
 	}
 }
 
