@@ -12,13 +12,13 @@ import (
 	"github.com/blevesearch/vellum"
 )
 
-// numbered is a word with its number.
+// numbered is a word and its number.
 type numbered struct {
 	word   string
 	number uint64
 }
 
-// built is the FST of words.
+// built returns the FST of words.
 func built(t testing.TB, b *Builder, words []numbered) []byte {
 	t.Helper()
 	for _, w := range words {
@@ -33,7 +33,7 @@ func built(t testing.TB, b *Builder, words []numbered) []byte {
 	return data
 }
 
-// builtByVellum is that of vellum with a registry that has room for all states.
+// builtByVellum returns the FST that vellum builds with a registry that has room for all states.
 func builtByVellum(t testing.TB, words []numbered) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -52,8 +52,8 @@ func builtByVellum(t testing.TB, words []numbered) []byte {
 	return buf.Bytes()
 }
 
-// randomNumbered makes up to n words of few letters, so that they share beginnings and ends. Numbers ascend, as addresses of postings
-// do, or come in any order.
+// randomNumbered makes up to n words of few letters, so that they share prefixes and suffixes. Numbers ascend, like addresses of postings,
+// or are in random order.
 func randomNumbered(rng *rand.Rand, n int) []numbered {
 	var words []string
 	wide := rng.IntN(3) == 0 // states with up to 256 transitions
@@ -87,20 +87,20 @@ func randomNumbered(rng *rand.Rand, n int) []numbered {
 	return all
 }
 
-// TestBuilderWritesAsVellum compares bytes, where both find all states that are equal.
+// TestBuilderWritesAsVellum compares bytes with vellum's. Both builders find all equal states.
 func TestBuilderWritesAsVellum(t *testing.T) {
 	rng := testRand(t)
 	for n := range 60 {
 		words := randomNumbered(rng, 1<<(n%12))
 		got, want := built(t, newBuilder(1<<18), words), builtByVellum(t, words)
 		if !bytes.Equal(got, want) {
-			t.Fatalf("%d words: %d bytes are not the %d bytes of vellum", len(words), len(got), len(want))
+			t.Fatalf("%d words: %d bytes differ from the %d bytes of vellum", len(words), len(got), len(want))
 		}
 	}
 }
 
-// TestBuilderWritesExtremes compares bytes with vellum's: of words of more than 255 bytes, of the largest numbers, and of states with every
-// count of transitions that has a code of its own.
+// TestBuilderWritesExtremes compares bytes with vellum's for words of more than 255 bytes, the largest numbers, and states with each
+// transition count that has its own encoding.
 func TestBuilderWritesExtremes(t *testing.T) {
 	long := strings.Repeat("a", 255)
 	of := func(letters int) (words []numbered) {
@@ -121,7 +121,7 @@ func TestBuilderWritesExtremes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := built(t, newBuilder(1<<10), words)
 			if !bytes.Equal(data, builtByVellum(t, words)) {
-				t.Error("these are not the bytes of vellum")
+				t.Error("the bytes differ from vellum's")
 			}
 			f, err := Open(data)
 			if err != nil {
@@ -136,11 +136,11 @@ func TestBuilderWritesExtremes(t *testing.T) {
 	}
 }
 
-// maxWordTested is the length of the longest word that a segment takes.
+// maxWordTested is the length of the longest word that a segment accepts.
 const maxWordTested = 1<<16 - 1
 
-// TestBuilderTellsEqualHashesApart makes all slots of the registry claim the hash of the state that is looked up.
-func TestBuilderTellsEqualHashesApart(t *testing.T) {
+// TestBuilderComparesStatesOfEqualHash gives all registry slots the hash of the state that is searched.
+func TestBuilderComparesStatesOfEqualHash(t *testing.T) {
 	rng := testRand(t)
 	b := newBuilder(1)
 	states := map[uint32]string{}
@@ -175,12 +175,12 @@ func TestBuilderTellsEqualHashesApart(t *testing.T) {
 		}
 	}
 	if found == 0 || compared == 0 || len(states) < 100 {
-		t.Errorf("%d states, %d found, %d hashes that are equal", len(states), found, compared)
+		t.Errorf("%d states, %d found, %d equal hashes", len(states), found, compared)
 	}
 }
 
-// TestBuilderForgets reads what a builder with too small a registry writes: it is larger, and has the same words.
-func TestBuilderForgets(t *testing.T) {
+// TestBuilderWithSmallRegistry checks that an FST from too small a registry is larger but has the same words.
+func TestBuilderWithSmallRegistry(t *testing.T) {
 	rng := testRand(t)
 	larger := 0
 	for range 20 {
@@ -219,12 +219,12 @@ func TestBuilderForgets(t *testing.T) {
 		}
 	}
 	if larger == 0 {
-		t.Error("no registry was too small")
+		t.Error("no registry evicted a state")
 	}
 }
 
-// Words that do not ascend are an error, and the builder stays as it was.
-func TestBuilderTakesAscendingWords(t *testing.T) {
+// TestBuilderRejectsUnorderedWords checks that words out of order are an error and leave the builder unchanged.
+func TestBuilderRejectsUnorderedWords(t *testing.T) {
 	b := NewBuilder(3)
 	var words []numbered
 	for i, w := range []string{"", "", "b", "a", "b", "bc", "b", "bb", "c", "bcd"} {
@@ -233,7 +233,7 @@ func TestBuilderTakesAscendingWords(t *testing.T) {
 		}
 	}
 	if want := "[{ 0} {b 2} {bc 5} {c 8}]"; fmt.Sprint(words) != want {
-		t.Fatalf("it took %v, want %s", words, want)
+		t.Fatalf("the builder has %v, want %s", words, want)
 	}
 	data, err := b.Finish()
 	if err != nil || !bytes.Equal(data, builtByVellum(t, words)) {
@@ -254,7 +254,7 @@ func FuzzBuilder(f *testing.F) {
 			words = append(words, numbered{w, rng.Uint64() >> rng.IntN(64)})
 		}
 		if !bytes.Equal(built(t, newBuilder(1<<16), words), builtByVellum(t, words)) {
-			t.Fatal("these are not the bytes of vellum")
+			t.Fatal("the bytes differ from vellum's")
 		}
 	})
 }

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A filter knows the beginnings of all words, and few others. It is the same however many words were announced.
-func TestFilterKnowsBeginnings(t *testing.T) {
+// TestFilterKnowsPrefixes checks that a filter has the prefixes of all words, and few others. It must not depend on the announced
+// number of words.
+func TestFilterKnowsPrefixes(t *testing.T) {
 	rng := testRand(t)
 	var words []string
 	for range 3000 {
@@ -30,7 +31,7 @@ func TestFilterKnowsBeginnings(t *testing.T) {
 	}
 	var f FST
 	if !f.SetFilter(filters[0]) || f.SetFilter(make([]byte, 24)) {
-		t.Fatal("a filter has a power of two bytes")
+		t.Fatal("SetFilter refused a filter, or accepted one whose size is not a power of two")
 	}
 	for _, word := range words {
 		for _, n := range filterLengths {
@@ -45,16 +46,16 @@ func TestFilterKnowsBeginnings(t *testing.T) {
 	want := make([]byte, len(filters[0]))
 	for b := range known {
 		if !f.mayBegin(b) {
-			t.Fatalf("beginning %x is missing", b)
+			t.Fatalf("prefix %x is missing", b)
 		}
 		at, mask := place(b, len(want))
 		binary.LittleEndian.PutUint64(want[at:], binary.LittleEndian.Uint64(want[at:])|mask)
 	}
 	if !bytes.Equal(filters[0], want) {
-		t.Error("a filter has other bits than its beginnings")
+		t.Error("a filter has bits that no prefix sets")
 	}
 	if len(known) < 3*len(FilterWriter{}.waiting) {
-		t.Errorf("%d beginnings are too few to wait several times", len(known))
+		t.Errorf("%d prefixes are too few to fill the queue several times", len(known))
 	}
 	wrong, asked := 0, 0
 	for range 20000 {
@@ -67,6 +68,6 @@ func TestFilterKnowsBeginnings(t *testing.T) {
 		}
 	}
 	if wrong > asked/20 {
-		t.Errorf("%d of %d others seem to be known", wrong, asked)
+		t.Errorf("%d of %d other prefixes are false positives", wrong, asked)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/blevesearch/vellum/levenshtein"
 )
 
-// randomFST builds an FST by vellum over random keys.
+// randomFST builds an FST over random keys with vellum.
 func randomFST(t testing.TB, rng *rand.Rand) (data []byte, keys []string) {
 	t.Helper()
 	n := rng.IntN(2000)
@@ -47,7 +47,7 @@ func randomFST(t testing.TB, rng *rand.Rand) (data []byte, keys []string) {
 	return buf.Bytes(), keys
 }
 
-// TestWalksAsVellum compares every way of asking with vellum's own reader.
+// TestWalksAsVellum compares all lookups and walks with those of vellum's reader.
 func TestWalksAsVellum(t *testing.T) {
 	rng := testRand(t)
 	lev, err := levenshtein.NewLevenshteinAutomatonBuilder(2, true)
@@ -81,7 +81,7 @@ func TestWalksAsVellum(t *testing.T) {
 			k := probe()
 			want := slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, string(k)) })
 			if got, err := f.Begins(k); got != want || err != nil {
-				t.Fatalf("that words begin with %q is %v (%v), want %v", k, got, err, want)
+				t.Fatalf("Begins(%q) is %v (%v), want %v", k, got, err, want)
 			}
 		}
 		for range 50 {
@@ -91,7 +91,7 @@ func TestWalksAsVellum(t *testing.T) {
 				t.Fatalf("%q is %d (%v, %v), want %d (%v)", k, got, ok, err, want, exists)
 			}
 		}
-		for range 50 { // a cursor goes as far as some word does, and knows which of the prefixes are words
+		for range 50 { // a cursor follows each prefix of a word, and knows which prefixes are words
 			k := probe()
 			c := f.Cursor()
 			for i := range k {
@@ -99,7 +99,7 @@ func TestWalksAsVellum(t *testing.T) {
 				at, _ := slices.BinarySearch(keys, prefix)
 				goesOn := at < len(keys) && strings.HasPrefix(keys[at], prefix)
 				if got := c.Next(k[i]); got != goesOn {
-					t.Fatalf("%q goes on: %v", prefix, got)
+					t.Fatalf("the cursor accepts %q: %v", prefix, got)
 				} else if !got {
 					break
 				}
@@ -118,7 +118,7 @@ func TestWalksAsVellum(t *testing.T) {
 				end = probe()
 			}
 			if start != nil && end != nil && bytes.Compare(start, end) >= 0 {
-				continue // vellum stands on start then
+				continue // vellum's iterator is at start then
 			}
 			var a vellum.Automaton
 			if rng.IntN(2) == 0 {
@@ -149,7 +149,7 @@ func TestWalksAsVellum(t *testing.T) {
 			for walk.Next() {
 				for _, s := range walk.stack {
 					if tells && !told[s.bottom] {
-						t.Fatalf("the walk read the state at %d before it told Expect of it", s.bottom)
+						t.Fatalf("the walk read the state at %d before it called Expect", s.bottom)
 					}
 				}
 				got = append(got, fmt.Sprint(string(walk.word), walk.value))
@@ -164,7 +164,7 @@ func TestWalksAsVellum(t *testing.T) {
 	}
 }
 
-func TestWithStartNotBelowEndIsEmpty(t *testing.T) {
+func TestWalkOfAnEmptyRange(t *testing.T) {
 	rng := testRand(t)
 	data, keys := randomFST(t, rng)
 	for len(keys) < 10 {
@@ -178,12 +178,12 @@ func TestWithStartNotBelowEndIsEmpty(t *testing.T) {
 		var walk Walk
 		walk.Start(&f, nil, []byte(keys[5]), []byte(end))
 		if walk.Next() {
-			t.Fatalf("from %q to %q there is %q", keys[5], end, walk.word)
+			t.Fatalf("the range from %q to %q has %q", keys[5], end, walk.word)
 		}
 	}
 }
 
-// FuzzFST walks any bytes: no panic, no endless walk.
+// FuzzFST walks arbitrary bytes, which must not panic or loop forever.
 func FuzzFST(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 4 {

@@ -11,7 +11,7 @@ import (
 	"svc/simd"
 )
 
-// withAndWithoutKernel runs f both ways, whatever the processor has.
+// withAndWithoutKernel runs f on both paths, whatever the processor supports.
 func withAndWithoutKernel(t *testing.T, f func(t *testing.T)) {
 	t.Cleanup(func() { hasKernel = simd.HasCommonKernel() })
 	hasKernel = true
@@ -20,7 +20,7 @@ func withAndWithoutKernel(t *testing.T, f func(t *testing.T)) {
 	t.Run("no kernel", f)
 }
 
-// mixedSet returns a set with arrays of different lengths, bits, runs and gaps.
+// mixedSet returns a set with arrays of different lengths, bitmaps, runs and gaps.
 func mixedSet(rng *rand.Rand) *roaring.Bitmap {
 	b := roaring.New()
 	share := []float64{.001, .01, .04, .0625, .2}[rng.IntN(5)]
@@ -49,7 +49,7 @@ func mixedSet(rng *rand.Rand) *roaring.Bitmap {
 	return b
 }
 
-// TestAnd compares with the library, and has the result share nothing with what it was made of.
+// TestAnd compares intersections with the library's, and checks that a result shares no memory with its operands.
 func TestAnd(t *testing.T) {
 	withAndWithoutKernel(t, func(t *testing.T) {
 		rng := testRand(t)
@@ -65,7 +65,7 @@ func TestAnd(t *testing.T) {
 			beforeA, beforeB, want := a.Clone(), b.Clone(), roaring.And(a, b)
 			got := And(a, b)
 			if !got.Equals(want) || got.GetCardinality() != want.GetCardinality() {
-				t.Fatalf("%d rows of %d and %d, not %d", got.GetCardinality(), a.GetCardinality(), b.GetCardinality(), want.GetCardinality())
+				t.Fatalf("%d rows from sets of %d and %d, want %d", got.GetCardinality(), a.GetCardinality(), b.GetCardinality(), want.GetCardinality())
 			}
 			if err := got.Validate(); err != nil && !got.IsEmpty() {
 				t.Fatal(err)
@@ -73,19 +73,19 @@ func TestAnd(t *testing.T) {
 			other := mixedSet(rng)
 			got.Or(other)
 			if got.AndNot(want); !got.Equals(roaring.AndNot(other, want)) {
-				t.Fatal("the result has other rows after it was changed")
+				t.Fatal("wrong rows after a change of the result")
 			}
 			if !a.Equals(beforeA) || !b.Equals(beforeB) || !And(a, b).Equals(want) {
-				t.Fatal("the change of a result changed something else")
+				t.Fatal("changing the result changed an operand")
 			}
 		}
 		if hasKernel && taken == 0 {
-			t.Fatal("no two sets were arrays")
+			t.Fatal("no two sets consisted of arrays")
 		}
 	})
 }
 
-// TestAndOfAllKindsOfContainers has the kernel's path meet each kind of container, which it seldom does by itself.
+// TestAndOfAllKindsOfContainers intersects each pair of container kinds on the kernel's path, where random sets rarely have them.
 func TestAndOfAllKindsOfContainers(t *testing.T) {
 	rng := testRand(t)
 	for range 200 {
@@ -96,8 +96,8 @@ func TestAndOfAllKindsOfContainers(t *testing.T) {
 	}
 }
 
-// TestAndOfDamagedSets intersects arrays that do not ascend, as a forged segment may have them. The kernel finds more values in common than
-// either has, for which there is no room. Nothing else is known of the result.
+// TestAndOfDamagedSets intersects arrays that do not ascend, as in a forged segment. The kernel finds more common values than dst has room
+// for. Nothing else is guaranteed about the result.
 func TestAndOfDamagedSets(t *testing.T) {
 	const containers = 100
 	rng := testRand(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// lists returns rows in the code for so many, and, where that is Roaring format, in the other one, too.
+// listsOf encodes rows as Append does. If that is Roaring format, it also returns them as deltas.
 func listsOf(rows []uint32) []List {
 	p, code := Append(nil, rows)
 	all := []List{{P: p, Code: code, Count: len(rows)}}
@@ -19,7 +19,7 @@ func listsOf(rows []uint32) []List {
 	return all
 }
 
-// kin returns rows some of which others are like.
+// kin returns rows that overlap with the given ones in different ways.
 func kin(rng *rand.Rand, rows []uint32) []uint32 {
 	var out []uint32
 	switch rng.IntN(4) {
@@ -96,7 +96,7 @@ func TestFindIsRankOfThoseThatAreThere(t *testing.T) {
 		rows := randomRows(rng)
 		var c RoaringCursor
 		if !c.Init(AppendRoaring(nil, rows)) {
-			t.Fatal("no cursor")
+			t.Fatal("there is no cursor")
 		}
 		for _, row := range kin(rng, rows) {
 			i, in := slices.BinarySearch(rows, row)

@@ -6,8 +6,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// TestSetsOfBitsAreThoseOfTheLibrary compares sets of all densities, and what they are after they were changed.
-func TestSetsOfBitsAreThoseOfTheLibrary(t *testing.T) {
+// TestFromBits compares sets of all densities with the library's, before and after changes.
+func TestFromBits(t *testing.T) {
 	rng := testRand(t)
 	densities := []float64{0, 0.0001, 0.004, 0.02, 0.0625, 0.07, 0.5, 1}
 	for range 300 {
@@ -29,7 +29,7 @@ func TestSetsOfBitsAreThoseOfTheLibrary(t *testing.T) {
 		want := roaring.FromDense(words, true)
 		got := FromBits(words)
 		if !got.Equals(want) || got.GetCardinality() != want.GetCardinality() || got.HasRunCompression() {
-			t.Fatalf("%d of %d rows, or not the same ones", got.GetCardinality(), want.GetCardinality())
+			t.Fatalf("got %d of %d rows, or other rows", got.GetCardinality(), want.GetCardinality())
 		}
 		if got.GetSizeInBytes() != want.GetSizeInBytes() {
 			t.Fatalf("%d rows take %d bytes, want %d", want.GetCardinality(), got.GetSizeInBytes(), want.GetSizeInBytes())
@@ -43,10 +43,10 @@ func TestSetsOfBitsAreThoseOfTheLibrary(t *testing.T) {
 		got.Or(other)
 		want.Or(other)
 		if got.AndNot(kept); !got.Equals(roaring.AndNot(want, kept)) {
-			t.Fatal("a changed set has other rows")
+			t.Fatal("wrong rows after a change of the set")
 		}
 		if want.AndNot(other); !roaring.AndNot(kept, other).Equals(want) {
-			t.Fatal("the change of a set changed its clone")
+			t.Fatal("changing a set changed its clone")
 		}
 	}
 }

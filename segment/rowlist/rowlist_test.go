@@ -8,7 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// randomRows returns ascending rows of a random shape: scattered, dense, in runs, over several containers.
+// randomRows returns ascending rows of random shape: scattered, dense, in runs, over several containers.
 func randomRows(rng *rand.Rand) []uint32 {
 	var rows []uint32
 	row := uint32(rng.IntN(3)) * uint32(rng.IntN(70000))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSetsOfRows has rows, few and many, that a segment does not have: only a forged one names them.
+// TestSetsOfRows includes lists that are unordered, repeat rows, or have rows beyond the segment, as in forged files.
 func TestSetsOfRows(t *testing.T) {
 	const rows = 1000
 	for _, list := range [][]uint32{nil, {3}, {3, 999}, {1 << 20}, make([]uint32, 100), {5, 5}, {9, 3}, {4, 8, 2, 8}} {

@@ -32,7 +32,7 @@ func opened(t *testing.T, b []byte) (*File, error) {
 	return Open(fsys, "a.set")
 }
 
-// Files of this format are in directories: another layout needs another version.
+// TestFileFormat fixes the layout: existing directories have such files, so another layout needs a new version.
 func TestFileFormat(t *testing.T) {
 	fsys := vfs.NewMem()
 	if err := vfs.WriteFile(fsys, "a.set", smallFile().Encode()); err != nil {
@@ -57,7 +57,7 @@ func TestFileFormat(t *testing.T) {
 	}
 }
 
-func TestFilesAreReadAsTheyWereWritten(t *testing.T) {
+func TestFileRoundTrip(t *testing.T) {
 	for _, c := range []*Content{smallFile(), {Settings: []byte("{}")}, {}} {
 		f, err := opened(t, c.Encode())
 		if err != nil {
@@ -84,7 +84,8 @@ func TestFilesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// Each wrong bit and each missing byte is found: by Open, or by who asks for the part, and the other parts can be read.
+// TestDamagedFiles flips each bit and cuts the file at each byte. Open or the accessor of the damaged part must report it; the other parts
+// stay readable.
 func TestDamagedFiles(t *testing.T) {
 	good := smallFile().Encode()
 	verify := func(b []byte) (parts int, err error) {
@@ -100,12 +101,12 @@ func TestDamagedFiles(t *testing.T) {
 			if err == nil {
 				parts++
 			} else if !apierr.IsCorruption(err) {
-				t.Errorf("a damaged part is no corruption: %v", err)
+				t.Errorf("the error of a damaged part is no corruption: %v", err)
 			}
 		}
 		checked := f.Check()
 		if (parts == 3) != (checked == nil) {
-			t.Errorf("%d parts are sound, and Check says %v", parts, checked)
+			t.Errorf("%d parts are sound, Check returns %v", parts, checked)
 		}
 		return parts, checked
 	}
@@ -115,7 +116,7 @@ func TestDamagedFiles(t *testing.T) {
 			bad[at] ^= 1 << bit
 			parts, err := verify(bad)
 			if err == nil {
-				t.Errorf("bit %d of byte %d is wrong and not found", bit, at)
+				t.Errorf("a flip of bit %d of byte %d is not detected", bit, at)
 			}
 			if want := 2; at >= headBytes && parts != want {
 				t.Errorf("byte %d: %d parts are sound, want %d", at, parts, want)
@@ -125,11 +126,11 @@ func TestDamagedFiles(t *testing.T) {
 			}
 		}
 		if _, err := verify(good[:at]); err == nil {
-			t.Errorf("the first %d bytes are a file", at)
+			t.Errorf("a file of the first %d bytes is accepted", at)
 		}
 	}
 	if _, err := verify(append(bytes.Clone(good), 0)); err == nil {
-		t.Error("a byte after the file is not found")
+		t.Error("a byte after the file is accepted")
 	}
 	fsys := vfs.NewMem()
 	bad := bytes.Clone(good)
@@ -142,14 +143,14 @@ func TestDamagedFiles(t *testing.T) {
 		t.Errorf("the summary of a damaged file is %s (%v)", out.String(), err)
 	}
 	if err := VerifyFile(fsys, "a.set"); !apierr.IsCorruption(err) {
-		t.Errorf("verification says %v", err)
+		t.Errorf("verification returns %v", err)
 	}
 	if err := Inspect(io.Discard, fsys, "a.set"); !apierr.IsCorruption(err) {
-		t.Errorf("inspection says %v", err)
+		t.Errorf("inspection returns %v", err)
 	}
 }
 
-// A program with a fault may write anything behind sound checksums: it is damage, or searches find less.
+// FuzzFile puts arbitrary parts behind valid checksums: they are reported as corruption, or lookups find less.
 func FuzzFile(f *testing.F) {
 	c := smallFile()
 	f.Add(c.Stamp, c.Settings, c.Synonyms, c.Table.bytes())
@@ -174,7 +175,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// Whatever the bytes of a file are, it is opened or refused.
+// FuzzOpen opens arbitrary bytes, which must not panic.
 func FuzzOpen(f *testing.F) {
 	f.Add(smallFile().Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// One wrong bit anywhere is turned back; of a sound file nothing changes, and two wrong bits of a part stay.
+// TestMend checks that a single flipped bit is repaired, that a sound file does not change, and that two flipped bits of a part stay.
 func TestMend(t *testing.T) {
 	good := smallFile().Encode()
 	for at := range good {
 		bad := bytes.Clone(good)
 		bad[at] ^= 1 << (at % 8)
 		if !Mend(bad) || !bytes.Equal(bad, good) {
-			t.Errorf("a bit of byte %d is not turned back", at)
+			t.Errorf("a flipped bit of byte %d is not repaired", at)
 		}
 	}
 	settings, synonyms, err := Parts(good)
@@ -24,10 +24,10 @@ func TestMend(t *testing.T) {
 		bad[at] ^= 1
 		bad[at+3] ^= 1
 		if Mend(bad) {
-			t.Errorf("two bits from byte %d on are turned back", at)
+			t.Errorf("two flipped bits from byte %d on are repaired", at)
 		}
 	}
 	if Mend(good[:headBytes-1]) || Mend(good[:len(good)-1]) {
-		t.Error("a file that is cut is mended")
+		t.Error("a truncated file is repaired")
 	}
 }

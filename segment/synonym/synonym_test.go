@@ -13,7 +13,7 @@ import (
 
 var small = map[string][][]string{"red": {{"blue"}, {"light", "blue"}}, "new\x00york": {{"nyc"}}, "": {{}}}
 
-// The format is stored in directories: it changes only with a new version of the files that have it.
+// TestFormat fixes the encoding, which is stored in directories: it may change only with a new file version.
 func TestFormat(t *testing.T) {
 	table := Make(small)
 	got := hex.EncodeToString(table.bytes())
@@ -22,7 +22,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// goldenTable is the table of small: the number of entries, their ends, and the entries.
+// goldenTable is the encoded table of small: number of entries, their ends, the entries.
 const goldenTable = "03000000" + "0300000000000000" + "1200000000000000" + "2900000000000000" +
 	"00" + "0100" +
 	"086e657700796f726b" + "01" + "01036e7963" +
@@ -62,7 +62,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// parsed is parse and check.
+// parsed parses and checks a table.
 func parsed(b []byte) (*Table, error) {
 	t, err := parse(b)
 	if err == nil {
@@ -71,7 +71,7 @@ func parsed(b []byte) (*Table, error) {
 	return t, err
 }
 
-// Whatever the bytes are, they are refused or can be asked.
+// FuzzTable parses arbitrary bytes: they are rejected, or lookups work.
 func FuzzTable(f *testing.F) {
 	table := Make(small)
 	f.Add(table.bytes())
@@ -96,13 +96,13 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// A table with a wrong or missing byte is refused or is another table, and never a panic.
+// TestDamagedTables checks that truncated tables and extra bytes are rejected.
 func TestDamagedTables(t *testing.T) {
 	table := Make(small)
 	good := table.bytes()
 	for n := 1; n < len(good); n++ {
 		if _, err := parsed(good[:n]); err == nil {
-			t.Errorf("the first %d of %d bytes are a table", n, len(good))
+			t.Errorf("the first %d of %d bytes are accepted as a table", n, len(good))
 		}
 	}
 	if _, err := parsed(append(bytes.Clone(good), 0)); err == nil {
