@@ -95,6 +95,9 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	x.rarest = most / walked
 	if rarity < x.rarest {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
+		if len(signs.Words) <= quickSigns {
+			rarity = 1 // comparing signs after a walk costs little, so doubt the walk sooner
+		}
 		if w.seekAllowed(g, q, r, f, x) && (look == 0 || w.farther(g, r, rarity) == 1) {
 			return appendPool(dst, w.pool)
 		}
@@ -131,15 +134,17 @@ func (r Reach) steps() int {
 
 // scanAdvantage is how many rows a scan, which reads rows in order, scores in the time that a walk needs for one. signsAdvantage is
 // the same for a scan of signs without a kernel, signsKernelAdvantage with the kernels, for a row or a cache line of several rows.
-// signsMemoryAdvantage is for rows of two words that exceed cachedSigns in total, which do not stay in the cache, and for lines of
-// gathered signs. All were fitted to measured walks. Comparing codes afterwards takes additional time. A walk gives up after it has
-// scored signsBudget times as many rows as take the time of the scan.
+// signsMemoryAdvantage is for rows of two words that exceed cachedSigns in total, which do not stay in the second-level cache, and
+// for lines of gathered signs. All were fitted to measured walks. Comparing codes afterwards takes additional time. A walk gives up
+// after it has scored signsBudget times as many rows as take the time of the scan. Up to quickSigns, a scan takes at most about twice
+// as long as a walk.
 const (
 	scanAdvantage        = 3
 	signsAdvantage       = 26
 	signsKernelAdvantage = 74
 	signsMemoryAdvantage = 30
-	cachedSigns          = 1 << 20 // words
+	cachedSigns          = 1 << 18 // words
+	quickSigns           = 1 << 20 // words
 	signsBudget          = 4
 )
 
