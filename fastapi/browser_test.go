@@ -18,7 +18,8 @@ import (
 // pictures is the directory into which TestPictures writes.
 const pictures = "SVC_PICTURES"
 
-// TestPictures makes the picture that README opens with, when it is told where to: a search over the films of the first start.
+// TestPictures makes the picture that README opens with, when it is told where to: a search over the films of the first start, and the
+// reasons for the rank of the first hit.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv(pictures)
 	if dir == "" {
@@ -40,6 +41,8 @@ func TestPictures(t *testing.T) {
 	tab.look(1100, 640, false)
 	tab.goTo(address + "/#/search?index=films&q=love%20citty")
 	tab.until(`document.querySelectorAll(".hit").length > 1 && document.querySelector(".facet li")`)
+	tab.eval(`document.querySelector(".hit summary").click(), document.activeElement.blur(), 0`, nil)
+	tab.until(`document.querySelector(".why li meter")`)
 	tab.picture(out)
 	if info, err := os.Stat(out); err != nil || info.Size() > 150<<10 {
 		t.Errorf("%v %v", info, err)

@@ -33,7 +33,8 @@ import (
 //	group/         of package group: the log, positions and copies
 //	work/          what a dump or a snapshot is being made of
 //
-// README.md says which of them snapshots, readers and publications copy. dump.PlaceIn has the names that are not listed here.
+// docs/operations/data-directory.md says which of them snapshots, readers and publications copy. dump.PlaceIn has the names that are not
+// listed here.
 const (
 	versionFile   = "VERSION"
 	lockFile      = "LOCK"

@@ -23,7 +23,7 @@ var groups = []group{
 		"docs/MULTI_SEARCH.md", "docs/RULES.md", "docs/SUGGESTIONS.md", "docs/VECTORS.md", "docs/PERSONALIZATION.md", "docs/LANGUAGES.md", "docs/ANALYTICS.md"}},
 	{title: "Data", files: []string{"docs/DOCUMENTS.md", "docs/SETTINGS.md", "docs/ALIASES.md"}},
 	{title: "Language models", files: []string{"docs/CHAT.md", "docs/MCP.md"}},
-	{title: "Operate", files: []string{"docs/OPERATIONS.md", "docs/operations/start-and-stop.md", "docs/operations/command-line.md", "docs/SECURITY.md", "docs/operations/keys-and-secrets.md", "docs/operations/sizing.md", "docs/SIZING.md", "docs/operations/limits.md",
+	{title: "Operate", files: []string{"docs/OPERATIONS.md", "docs/operations/start-and-stop.md", "docs/operations/data-directory.md", "docs/operations/command-line.md", "docs/SECURITY.md", "docs/operations/keys-and-secrets.md", "docs/operations/sizing.md", "docs/SIZING.md", "docs/operations/limits.md",
 		"docs/operations/logs-and-metrics.md", "docs/operations/backup.md", "docs/operations/failures.md", "docs/operations/webhooks.md", "docs/NETWORK.md", "docs/GROUP.md"}},
 	{title: "Reference", files: []string{"docs/API.md", errorsFile, "docs/operations/differences-from-meilisearch.md", "docs/GLOSSARY.md", "BENCHMARKS.md", "CHANGELOG.md"}},
 	{title: "Inside svc", inner: true, files: []string{"docs/ARCHITECTURE.md", "docs/architecture/packages.md", "docs/architecture/writes.md", "docs/architecture/searches.md", "docs/architecture/text-analysis.md", "docs/architecture/caching.md", "docs/architecture/load.md",
