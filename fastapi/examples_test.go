@@ -9,8 +9,30 @@ import (
 	"testing"
 )
 
-// curlForm is the form of commands in examples.
-var curlForm = regexp.MustCompile(`(?s)^curl(?: -X (\w+))? (?:'localhost:7700([^']*)'|localhost:7700(\S*))(?: -H 'Content-Type: ([^']*)')?(?: -d '([^']*)')?$`)
+var (
+	// curlForm is the form of commands in examples.
+	curlForm = regexp.MustCompile(`(?s)^curl(?: -X (\w+))? (?:'localhost:7700([^']*)'|(?:http://)?localhost:7700(\S*))(?: +-H 'Content-Type: ([^']*)')?(?: +-d '([^']*)')?$`)
+	// applied are lines of a shell that wait for tasks, and the definition of the function that does.
+	applied    = regexp.MustCompile(`(?m)^applied\b.*\n?`)
+	curlStarts = regexp.MustCompile(`(?m)^curl `)
+)
+
+// commandsOf returns the commands of a block. It is empty where none is curl, or where something has to be filled in.
+func commandsOf(block string) (commands []string) {
+	if strings.Contains(block, "…") {
+		return nil
+	}
+	block = applied.ReplaceAllString(strings.ReplaceAll(block, "\\\n", ""), "")
+	starts := curlStarts.FindAllStringIndex(block, -1)
+	for i, start := range starts {
+		end := len(block)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		commands = append(commands, strings.TrimSpace(block[start[0]:end]))
+	}
+	return commands
+}
 
 // runExamples runs the commands of a document in their order. A write is waited for. A block of JSON after a command has members that the
 // answer has, or the details of the task; arrays are compared as a whole, their objects member by member. REQUEST_UID stands for that
@@ -23,7 +45,46 @@ func runExamples(t *testing.T, c *client, file string, before ...func()) {
 	}
 	var answer any
 	var request string // requestUid
-	commands, compared := 0, 0
+	commands, compared, jsons := 0, 0, 0
+	run := func(command string) {
+		t.Helper()
+		m := curlForm.FindStringSubmatch(command)
+		if m == nil {
+			t.Fatalf("%s: the command is of another form: %s", file, command)
+		}
+		method, path := m[1], m[2]+m[3]
+		switch {
+		case method == "" && m[5] != "":
+			method = "POST"
+		case method == "":
+			method = "GET"
+		}
+		var headers []string
+		if m[4] != "" {
+			headers = []string{"Content-Type", m[4]}
+		}
+		for _, f := range before {
+			f()
+		}
+		r := c.send(method, path, strings.NewReader(strings.ReplaceAll(m[5], "REQUEST_UID", request)), headers...)
+		if r.status >= 300 {
+			t.Fatalf("%s: %s\n%d %s", file, command, r.status, r.body)
+		}
+		body := r.body
+		if r.status == 202 {
+			body = c.wait(r)
+		}
+		answer = nil
+		if body != "" {
+			if err := json.Unmarshal([]byte(body), &answer); err != nil {
+				t.Fatalf("%s: %s\n%s", file, command, body)
+			}
+		}
+		if got, ok := answer.(map[string]any); ok && got["requestUid"] != nil {
+			request = got["requestUid"].(string)
+		}
+		commands++
+	}
 	for i, block := range strings.Split(string(b), "```") {
 		if i%2 == 0 {
 			continue
@@ -31,43 +92,11 @@ func runExamples(t *testing.T, c *client, file string, before ...func()) {
 		language, text, _ := strings.Cut(block, "\n")
 		switch language {
 		case "sh":
-			m := curlForm.FindStringSubmatch(strings.TrimSpace(text))
-			if m == nil {
-				t.Fatalf("%s: the command is of another form: %s", file, text)
+			for _, command := range commandsOf(text) {
+				run(command)
 			}
-			method, path := m[1], m[2]+m[3]
-			switch {
-			case method == "" && m[5] != "":
-				method = "POST"
-			case method == "":
-				method = "GET"
-			}
-			var headers []string
-			if m[4] != "" {
-				headers = []string{"Content-Type", m[4]}
-			}
-			for _, f := range before {
-				f()
-			}
-			r := c.send(method, path, strings.NewReader(strings.ReplaceAll(m[5], "REQUEST_UID", request)), headers...)
-			if r.status >= 300 {
-				t.Fatalf("%s: %s\n%d %s", file, text, r.status, r.body)
-			}
-			body := r.body
-			if r.status == 202 {
-				body = c.wait(r)
-			}
-			answer = nil
-			if body != "" {
-				if err := json.Unmarshal([]byte(body), &answer); err != nil {
-					t.Fatalf("%s: %s\n%s", file, text, body)
-				}
-			}
-			if got, ok := answer.(map[string]any); ok && got["requestUid"] != nil {
-				request = got["requestUid"].(string)
-			}
-			commands++
 		case "json":
+			jsons++
 			var want any
 			if err := json.Unmarshal([]byte(text), &want); err != nil {
 				t.Fatalf("%s: %s: %v", file, text, err)
@@ -82,7 +111,7 @@ func runExamples(t *testing.T, c *client, file string, before ...func()) {
 			compared++
 		}
 	}
-	if commands == 0 || compared == 0 {
+	if commands == 0 || compared < jsons {
 		t.Errorf("%s: %d commands, %d answers compared", file, commands, compared)
 	}
 }
@@ -138,4 +167,39 @@ func TestTheExamplesOfTheTutorial(t *testing.T) {
 func TestTheExamplesOfFilters(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	runExamples(t, c, "../docs/FILTERS.md")
+}
+
+func noTaskFailed(t *testing.T, c *client) {
+	t.Helper()
+	if r := c.get("/tasks?statuses=failed"); !strings.Contains(r.body, `"total":0`) {
+		t.Error(r.body)
+	}
+}
+
+// TestTheExamplesOfTheReadme also guards the first minutes of a newcomer.
+func TestTheExamplesOfTheReadme(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	runExamples(t, c, "../README.md")
+	noTaskFailed(t, c)
+}
+
+func TestTheExamplesOfVectors(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	runExamples(t, c, "../docs/VECTORS.md")
+	noTaskFailed(t, c)
+}
+
+// TestOtherExamplesAreAccepted runs examples whose pages show no answers, on documents that have the attributes they name.
+func TestOtherExamplesAreAccepted(t *testing.T) {
+	for _, page := range []string{"SETTINGS", "LANGUAGES", "MULTI_SEARCH", "RULES"} {
+		t.Run(page, func(t *testing.T) {
+			c, _ := newInstance(t, Options{})
+			for _, index := range []string{"films", "songs"} {
+				c.wait(c.json("PATCH", "/indexes/"+index+"/settings", `{"filterableAttributes": ["genre", "year"]}`))
+				c.wait(c.json("POST", "/indexes/"+index+"/documents", `[{"id": 1, "title": "a train", "genre": "drama", "year": 1980}]`))
+			}
+			runExamples(t, c, "../docs/"+page+".md")
+			noTaskFailed(t, c)
+		})
+	}
 }
