@@ -137,7 +137,7 @@ func TestDashboardInABrowser(t *testing.T) {
 	check("search?index=films&q=metropolis", "2 found in", "<mark>metropolis</mark>", "&lt;img src=x onerror=", "Why here", "Pin or hide", `aria-label="year: min"`, "__proto__")
 	check("search?index=films&q=metropolis&facets=%5B%5B%22year%22%2C%5B%221927%22%5D%2C%22%22%2C%22%22%5D%5D", "1 found in")
 	check("search?index=films&q=metropolis&compare=%7B%22settings%22%3A%7B%22rankingRules%22%3A%5B%22year%3Adesc%22%5D%2C%22stopWords%22%3A%5B%22x%22%5D%7D%7D",
-		"The other way", "▲ 1", "▼ 1", "2 found", "is not compared", "The words of every document.")
+		"Other settings", "▲ 1", "▼ 1", "2 found", "is not compared", "The words of every document.")
 	check("search?index=none", "none")
 	check("search?index="+neturl.QueryEscape(hostile), "onerror")
 	check("documents?index=films", "3 documents", "New document", "&lt;img src=x onerror=")

@@ -132,3 +132,48 @@ func TestDashboardSendsPieces(t *testing.T) {
 		t.Errorf("%.200s", r.body[max(0, len(r.body)-100):])
 	}
 }
+
+// TestDashboardTypesColumns uploads CSV files: columns of numbers become numbers, unless people choose text, with each delimiter and in
+// files of several pieces. A file without the ids of the index that is shown goes into an index of its own.
+func TestDashboardTypesColumns(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{PayloadLimit: 20 << 20})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "metropolis"}]`))
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": presses + fills + chooses}, nil)
+	upload := func(name, file string, types ...string) {
+		t.Helper()
+		tab.goTo(url + "/?" + name + "#/documents?index=films")
+		tab.until(`document.querySelector("main input[type=file]") && document.querySelector(".hit")`)
+		tab.eval(`document.querySelector("main input[type=file]").closest("details").open = true, choose(`+file+`), 0`, nil)
+		tab.until(`document.querySelector(".plan input")?.value === ` + quoted(name) + ` && [...document.querySelectorAll(".plan td select")].map(node => node.value).join() === ` + quoted(strings.Join(types, ",")))
+	}
+	send := func() {
+		t.Helper()
+		tab.eval(`press("Upload", document.querySelector(".plan")), 0`, nil)
+		tab.until(`/documents were indexed/.test(document.getElementById("said").textContent)`)
+	}
+	stored := func(path, want string) {
+		t.Helper()
+		if r := c.get("/indexes/" + path); r.body != want {
+			t.Errorf("%s: %s, want %s", path, r.body, want)
+		}
+	}
+	for i, delimiter := range []string{",", ";", "\t"} {
+		name := fmt.Sprint("goods-", i)
+		text := strings.ReplaceAll("sku|\"a price\"|zip|size:string|note\ns1|-9.5|01234|4|\ns2||56789|5|7 of 9\n", "|", delimiter)
+		upload(name, `new File([`+quoted(text)+`], `+quoted(name+".csv")+`)`, "text", "number", "text", "text")
+		send()
+		stored(name+"/documents/s1", `{"sku":"s1","a price":-9.5,"zip":"01234","size":"4","note":null}`)
+		stored(name+"/documents/s2", `{"sku":"s2","a price":null,"zip":"56789","size":"5","note":"7 of 9"}`)
+	}
+	upload("chosen", `new File(["sku,price\ns1,9\n"], "chosen.csv")`, "text", "number")
+	tab.eval(`document.querySelectorAll(".plan td select")[1].value = "text", 0`, nil)
+	send()
+	stored("chosen/documents/s1", `{"sku":"s1","price":"9"}`)
+	upload("films", `new File(["id,title,year\n2,sunrise,1927\n"], "more.csv")`, "number", "text", "number")
+	send()
+	stored("films/documents/2", `{"id":2,"title":"sunrise","year":1927}`)
+	upload("large", `new File(["sku,n,text\n", ...Array.from({length: 2000}, (_, i) => "s" + i + "," + i + "," + "y".repeat(10000) + "\n")], "large.csv")`, "text", "number", "text")
+	send()
+	stored("large/documents/s1999?fields=n", `{"n":1999}`)
+}

@@ -118,7 +118,7 @@ export async function compare({index, body, known, other, changed, applied, sign
       field("Words that must match", select([["", "as the search"], ["last", "last: last words may be missing"], ["all", "all"], ["frequency", "frequency: frequent words may be missing"]], asked.matchingStrategy ?? "", v => set("search", "matchingStrategy", v))),
       field("Only in these fields", h("input", {placeholder: "title, text", value: (asked.attributesToSearchOn ?? []).join(", "), spellcheck: false, onchange: event => set("search", "attributesToSearchOn", event.target.value ? event.target.value.split(",").map(v => v.trim()).filter(Boolean) : undefined)})),
       field("Score at least", h("input", {type: "number", min: 0, max: 1, step: 0.05, value: asked.rankingScoreThreshold ?? "", onchange: event => set("search", "rankingScoreThreshold", event.target.value === "" ? undefined : Number(event.target.value))})),
-      known.sortable.length > 0 && field("Order", select([["", "as the search"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], asked.sort?.[0] ?? "", v => set("search", "sort", v ? [v] : undefined))),
+      known.sortable.length > 0 && field("Sort", select([["", "as the search"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], asked.sort?.[0] ?? "", v => set("search", "sort", v ? [v] : undefined))),
       embedders.length > 0 && [field("Meaning", embedder), field("Words … meaning", ratio)]);
   }
 
@@ -167,9 +167,9 @@ export async function compare({index, body, known, other, changed, applied, sign
     tried.settings = {};
   }
   const typed = h("input", {type: "search", value: base.q, "aria-label": "Search", oninput: () => { base.q = typed.value; run(); }});
-  const dialog = show("Two ways, side by side", h("p", {class: "soft"}, "The index does not change. A setting that requires reindexing is named below, with what would be rebuilt and whether it is compared."),
+  const dialog = show("Compare settings", h("p", {class: "soft"}, "The index does not change. A setting that requires reindexing is named below, with what would be rebuilt and whether it is compared."),
     h("div", {class: "bar actions"}, typed, apply, h("button", {type: "button", onclick: () => copy(location.href)}, "Copy link to this comparison")), searchControls(), settings && settingControls(), querySet(), notes,
-    h("div", {class: "sides"}, h("section", {"aria-label": "As it is"}, h("h3", null, "As it is"), outs[0]), h("section", {"aria-label": "The other way"}, h("h3", null, "The other way"), outs[1])));
+    h("div", {class: "sides"}, h("section", {"aria-label": "Current settings"}, h("h3", null, "Current settings"), outs[0]), h("section", {"aria-label": "Other settings"}, h("h3", null, "Other settings"), outs[1])));
   dialog.classList.add("wide");
   dialog.addEventListener("close", () => {
     closed.abort();

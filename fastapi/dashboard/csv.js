@@ -32,8 +32,8 @@ export function fromCSV(text, delimiter, part) {
   return records;
 }
 
-/** toCSV writes records with commas. */
-export const toCSV = records => records.map(record => record.map(value => /[",;\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value).join(",") + "\n").join("");
+/** toCSV writes records, with commas or another delimiter. */
+export const toCSV = (records, delimiter = ",") => records.map(record => record.map(value => /[",;\t\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value).join(delimiter) + "\n").join("");
 
 /** delimiterOf returns the delimiter of a text: the most frequent one of its first line among comma, semicolon and tab. */
 export function delimiterOf(text) {

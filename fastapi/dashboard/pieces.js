@@ -1,5 +1,5 @@
 // Files of documents: their format and fields, and the pieces in which they are sent.
-import {delimiterOf, fromCSV, recordEnd} from "./csv.js";
+import {delimiterOf, fromCSV, recordEnd, toCSV} from "./csv.js";
 
 const types = {json: "application/json", ndjson: "application/x-ndjson", jsonl: "application/x-ndjson", csv: "text/csv"};
 const beginning = 256 << 10; // bytes of a file that are read for its format and fields
@@ -42,7 +42,7 @@ async function unpacked(file) {
 
 /**
  * inspect looks at the beginning of a file. It returns its format (json, ndjson or csv), how it is packed ("", gzip or zstd), its
- * delimiter, and documents of the beginning; none if the browser cannot unpack it.
+ * delimiter and header (CSV), and documents of the beginning; none if the browser cannot unpack it.
  */
 export async function inspect(file) {
   const magic = new Uint8Array(await file.slice(0, 4).arrayBuffer());
@@ -70,7 +70,7 @@ export async function inspect(file) {
   const delimiter = delimiterOf(text), [header, ...records] = fromCSV(text, delimiter, !whole);
   if (named !== types.csv && (!header || header.length < 2)) throw new Error("The file must contain JSON objects, or CSV with a first line that names the fields.");
   const columns = header.map(name => name.match(/^(.*?)(?::(number|boolean|string))?$/s));
-  return {type: types.csv, packed, delimiter, documents: records.slice(0, looked).map(record => Object.fromEntries(columns.map(([, name, type], i) =>
+  return {type: types.csv, packed, delimiter, header, documents: records.slice(0, looked).map(record => Object.fromEntries(columns.map(([, name, type], i) =>
     [name, type === "number" ? Number(record[i]) : type === "boolean" ? record[i] === "true" : record[i] ?? ""])))};
 }
 
@@ -95,19 +95,29 @@ export function fieldsOf(documents) {
   return [...all.values()].map(({name, kinds, example, unfit, count}) => ({name, kinds: [...kinds].filter(kind => kind !== "null" || kinds.size === 1), example, fitsId: !unfit && count === documents.length}));
 }
 
-/** pieces cuts a file between records into pieces of about 16 MiB. A compressed file and a JSON array are one piece. */
-export async function* pieces(file, {type, packed}) {
-  if (packed || type === types.json || file.size <= pieceSize) {
+/** untyped are the columns of a CSV file whose header names no type, and whether all their values are numbers. A number with a zero before it is a code. */
+export function untyped({header, documents}) {
+  const number = text => text === "" || /^-?(0|[1-9]\d*)(\.\d+)?$/.test(text);
+  return new Map((header ?? []).filter(name => !/:(number|boolean|string)$/.test(name)).map(name => [name, documents.every(d => number(d[name])) && documents.some(d => d[name] !== "")]));
+}
+
+/**
+ * pieces cuts a file between records into pieces of about 16 MiB. A compressed file and a JSON array are one piece. numbers are columns of a
+ * CSV file that become numbers: its header says so.
+ */
+export async function* pieces(file, {type, packed, header: names, delimiter, numbers}) {
+  const csv = type === types.csv && !packed, typed = csv && numbers?.size > 0;
+  if (!typed && (packed || type === types.json || file.size <= pieceSize)) {
     yield {from: 0, to: file.size, body: file};
     return;
   }
-  const csv = type === types.csv;
-  let header = new Uint8Array();
+  let header = new Uint8Array(), start = 0;
   if (csv) {
     const head = new Uint8Array(await file.slice(0, pieceSize).arrayBuffer());
-    header = head.slice(0, recordEnd(head, true));
+    start = recordEnd(head, true);
+    header = typed ? toCSV([names.map(name => numbers.has(name) ? name + ":number" : name)], delimiter) : head.slice(0, start);
   }
-  for (let from = header.length, size = pieceSize; from < file.size;) {
+  for (let from = start, size = pieceSize; from < file.size;) {
     let to = Math.min(from + size, file.size);
     if (to < file.size) {
       const bytes = new Uint8Array(await file.slice(from, to).arrayBuffer()), end = csv ? recordEnd(bytes) : bytes.lastIndexOf(10) + 1;
@@ -117,7 +127,7 @@ export async function* pieces(file, {type, packed}) {
       }
       to = from + end;
     }
-    yield {from: from === header.length ? 0 : from, to, body: new Blob([header, file.slice(from, to)])};
+    yield {from: from === start ? 0 : from, to, body: new Blob([header, file.slice(from, to)])};
     from = to;
     size = pieceSize;
   }

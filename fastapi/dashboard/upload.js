@@ -1,7 +1,7 @@
 // Uploads a file of documents: shows its fields, lets people choose the primary key, filters and sort orders, and tells the progress.
 import {ask, ended, indexPath, send} from "./api.js";
 import {brief, bytes, count, field, h, say, select} from "./dom.js";
-import {fieldsOf, inspect, pieces} from "./pieces.js";
+import {fieldsOf, inspect, pieces, untyped} from "./pieces.js";
 
 const formats = {"application/json": "JSON", "application/x-ndjson": "NDJSON", "text/csv": "CSV"};
 const longestWait = 15; // seconds between two tries
@@ -42,20 +42,29 @@ export function uploader({all, index, open, signal, done}) {
     plan.querySelector("input").focus();
   }
 
+  const present = uid => all?.find(other => other.uid === uid);
+
   function planOf(file, found) {
-    const fields = fieldsOf(found.documents), into = h("input", {value: index || uidOf(file.name), spellcheck: false, required: true, onchange: () => known()});
+    const fields = fieldsOf(found.documents), types = found.packed ? new Map() : untyped(found), choices = new Map();
+    // A file without the ids of an index is for another one.
+    const fits = uid => !present(uid)?.primaryKey || fields.length === 0 || fields.some(f => f.name === present(uid).primaryKey);
+    const into = h("input", {value: index && fits(index) ? index : uidOf(file.name), spellcheck: false, required: true, onchange: () => known()});
     const key = select([["", "found by svc"], ...fields.filter(f => f.fitsId).map(f => f.name)], "", undefined);
     const how = select([["POST", "replace the documents with the same id"], ["PUT", "add the fields to the documents with the same id"]], "POST");
     const filters = new Map(), sorts = new Map(), told = h("p", {role: "status", class: "soft"}), bar = h("progress", {max: 1, value: 0, hidden: true, "aria-label": "Upload"});
-    const present = uid => all?.find(other => other.uid === uid);
     const box = (boxes, name, what) => {
       boxes.set(name, h("input", {type: "checkbox", "aria-label": `${what} ${brief(name, 60)}`}));
       return h("td", null, boxes.get(name));
     };
+    /** typeOf is the choice of the type of a column of CSV. */
+    const typeOf = name => {
+      choices.set(name, select(["text", "number"], types.get(name) ? "number" : "text", undefined, "Type of " + brief(name, 60)));
+      return choices.get(name);
+    };
     const table = fields.length > 0 && h("div", {class: "scroll fieldlist", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["field", "values", "example", "filter by it", "sort by it"].map(t => h("th", {scope: "col"}, t)))),
       h("tbody", null, fields.map(f => {
         const flat = !f.kinds.includes("object");
-        return h("tr", null, h("td", {class: "name", dir: "auto"}, brief(f.name, 60)), h("td", null, f.kinds.join(", ")), h("td", {class: "long", dir: "auto"}, brief(typeof f.example === "string" ? f.example : JSON.stringify(f.example) ?? "", 60)),
+        return h("tr", null, h("td", {class: "name", dir: "auto"}, brief(f.name, 60)), h("td", null, types.has(f.name) ? typeOf(f.name) : f.kinds.join(", ")), h("td", {class: "long", dir: "auto"}, brief(typeof f.example === "string" ? f.example : JSON.stringify(f.example) ?? "", 60)),
           box(filters, f.name, "filter by"), flat ? box(sorts, f.name, "sort by") : h("td"));
       }))));
     let before = {filterableAttributes: [], sortableAttributes: []};
@@ -93,7 +102,8 @@ export function uploader({all, index, open, signal, done}) {
         const query = new URLSearchParams();
         if (key.value && !key.disabled) query.set("primaryKey", key.value);
         if (found.delimiter && found.delimiter !== ",") query.set("csvDelimiter", found.delimiter);
-        const tasks = await sendAll(file, found, indexPath(uid, "/documents" + (query.size ? "?" + query : "")), how.value, {bar, told, signal});
+        const numbers = new Set([...choices].filter(([, node]) => node.value === "number").map(([name]) => name));
+        const tasks = await sendAll(file, {...found, numbers}, indexPath(uid, "/documents" + (query.size ? "?" + query : "")), how.value, {bar, told, signal});
         bar.removeAttribute("value");
         told.textContent = `svc has the file and is indexing it (${tasks.length === 1 ? `task ${tasks[0].taskUid}` : `tasks ${tasks[0].taskUid} to ${tasks.at(-1).taskUid}`}).`;
         let documents = 0;
