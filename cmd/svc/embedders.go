@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -29,6 +30,8 @@ func (o *embedderOptions) validate() error {
 		return errors.New("--experimental-rest-embedder-timeout-seconds must be from 1 to 86400 seconds, a day")
 	case o.MaxRetry < 1 || o.MaxRetry > maxSeconds:
 		return errors.New("--experimental-rest-embedder-max-retry-duration-seconds must be from 1 to 86400 seconds, a day")
+	case o.OllamaURL != "" && !embed.OllamaURL(o.OllamaURL):
+		return fmt.Errorf("--ollama-url: %q is not the URL of ollama: use one such as http://localhost:11434/api/embeddings, or one that ends in /api/embed", o.OllamaURL)
 	}
 	return nil
 }

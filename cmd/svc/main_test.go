@@ -85,13 +85,14 @@ func TestOptions(t *testing.T) {
 		"--http-payload-size-limit", "1.5 GiB", "--max-indexing-threads=unlimited", "--experimental-max-number-of-batched-tasks", "0",
 		"--experimental-logs-mode", "json", "--no-analytics", "--experimental-contains-filter",
 	}, map[string]string{"SVC_EXPERIMENTAL_ENABLE_METRICS": "true", "SVC_LOG_LEVEL": "off"},
-		"max_indexing_memory = 2000000\nexperimental_search_queue_size = 7\nmax_indexing_threads = 3")
+		"max_indexing_memory = 2000000\nexperimental_search_queue_size = 7\nmax_indexing_threads = 3\ntrace_ratio = 0.25\n"+
+			`openai_api_hosts = ["a.test", "b.test"]`+"\n"+`ollama_url = "http://ollama.test/api/embed"`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := fmt.Sprint(c.HTTPPayloadSizeLimit, c.MaxIndexingMemory, c.MaxIndexingThreads > 0, *c.BatchedTasks, c.LogsMode.json, c.NoAnalytics,
-		c.ContainsFilter, c.EnableMetrics, c.EnableLogsRoute, c.LogLevel.Level == logs.LevelOff, c.SearchQueueSize)
-	if want := "1610612736 2000000 true 0 true true true true false true 7"; got != want {
+		c.ContainsFilter, c.EnableMetrics, c.EnableLogsRoute, c.LogLevel.Level == logs.LevelOff, c.SearchQueueSize, c.Traces.Ratio, c.Embedders.OpenAIHosts)
+	if want := "1610612736 2000000 true 0 true true true true false true 7 0.25 [a.test b.test]"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -170,6 +171,19 @@ func TestBadOptions(t *testing.T) {
 		{name: "metrics prefix", args: []string{"--metrics-prefix", "my-"}},
 		{name: "mode", args: []string{"--experimental-logs-mode", "xml"}},
 		{name: "network", args: []string{"--experimental-allowed-ip-networks", "10.0.0.1"}},
+		{name: "certificate without a key", args: []string{"--ssl-cert-path", "c.pem"}},
+		{name: "key without a certificate", args: []string{"--ssl-key-path", "k.pem"}},
+		{name: "HTTPS without a certificate", args: []string{"--ssl-resumption"}},
+		{name: "clients without an authority", args: []string{"--ssl-cert-path", "c.pem", "--ssl-key-path", "k.pem", "--ssl-require-auth"}},
+		{name: "collector without a scheme", args: []string{"--trace-endpoint", "localhost:4318"}},
+		{name: "reranker without a scheme", args: []string{"--experimental-personalization-url", "rerank.test"}},
+		{name: "ollama without a scheme", args: []string{"--ollama-url", "localhost:11434/api/embed"}},
+		{name: "ollama without a path", args: []string{"--ollama-url", "http://localhost:11434"}},
+		{name: "fraction for a whole number", config: `experimental_search_queue_size = 1.5`, file: true},
+		{name: "fraction for a size", config: `max_indexing_memory = 1.5`, file: true},
+		{name: "ratio beyond 1", config: `trace_ratio = 1.5`},
+		{name: "date", config: `trace_ratio = 1979-05-27`, file: true},
+		{name: "numbers for hosts", config: `openai_api_hosts = [1]`, file: true},
 		{name: "webhook without a scheme", args: []string{"--task-webhook-url", "hooks.test/done"}},
 		{name: "webhook with a bad header", args: []string{"--task-webhook-url", "http://hooks.test/", "--task-webhook-authorization-header", "a\nb"}},
 		{name: "array of numbers", config: `experimental_allowed_ip_networks = [10]`, file: true},

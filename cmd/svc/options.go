@@ -131,6 +131,9 @@ func (o *options) validate() error {
 	if err := o.Imports.validate(); err != nil {
 		return err
 	}
+	if err := o.TLS.validate(); err != nil {
+		return err
+	}
 	if err := o.Traces.validate(); err != nil {
 		return err
 	}
@@ -157,8 +160,10 @@ func (o *options) validate() error {
 	if err := o.Snapshots.validate(); err != nil {
 		return err
 	}
-	if _, err := o.reranker(); err != nil {
-		return err
+	if o.PersonalizationKey != "" || o.PersonalizationURL != "" {
+		if _, err := rerank.New(o.PersonalizationURL, o.PersonalizationKey, o.AllowedNetworks); err != nil {
+			return fmt.Errorf("--experimental-personalization-url: %w", err)
+		}
 	}
 	_, err := o.launchedWebhook()
 	return err

@@ -105,6 +105,8 @@ func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	switch v := v.(type) { // every option reads text
 	case int64:
 		return strconv.FormatInt(v, 10), nil
+	case float64:
+		return fmt.Sprint(v), nil
 	case []any:
 		return strings.Join(texts(v), ","), nil
 	}
@@ -231,8 +233,12 @@ func checkType(v any, flag *kong.Flag) error {
 		if kind == reflect.Int {
 			want = "a whole number"
 		}
+	case float64:
+		if flag.Target.Kind() != reflect.Float64 {
+			want = "text or a whole number"
+		}
 	case []any:
-		if flag.Target.Type() != reflect.TypeFor[outbound.Policy]() {
+		if flag.Target.Kind() != reflect.Slice && flag.Target.Type() != reflect.TypeFor[outbound.Policy]() {
 			want = "text, a number or a boolean"
 		} else if len(texts(v)) < len(v) {
 			want = "an array of texts"
@@ -260,10 +266,14 @@ func typeName(v any) string {
 		return "a boolean"
 	case int64:
 		return "a whole number"
+	case float64:
+		return "a number with a fraction"
 	case string:
 		return "text"
 	case []any:
 		return "an array"
+	case map[string]any:
+		return "a table"
 	}
-	return "something else"
+	return "a date or a time"
 }

@@ -20,16 +20,22 @@ type tlsOptions struct {
 	Tickets     bool   `name:"ssl-tickets" help:"Let clients resume sessions by tickets."`
 }
 
-// config returns the configuration of HTTPS, or nil for HTTP.
-func (o *tlsOptions) config() (*tls.Config, error) {
-	if o.CertPath == "" && o.KeyPath == "" {
-		if *o != (tlsOptions{}) {
-			return nil, errors.New("the --ssl options need --ssl-cert-path and --ssl-key-path")
-		}
-		return nil, nil
+func (o *tlsOptions) validate() error {
+	switch {
+	case o.CertPath == "" && o.KeyPath == "" && *o != (tlsOptions{}):
+		return errors.New("the --ssl options need --ssl-cert-path and --ssl-key-path")
+	case (o.CertPath == "") != (o.KeyPath == ""):
+		return errors.New("--ssl-cert-path and --ssl-key-path must be set together")
+	case o.RequireAuth && o.AuthPath == "":
+		return errors.New("--ssl-require-auth needs --ssl-auth-path, the authorities of client certificates")
 	}
-	if o.CertPath == "" || o.KeyPath == "" {
-		return nil, errors.New("--ssl-cert-path and --ssl-key-path must be set together")
+	return nil
+}
+
+// config returns the configuration of HTTPS, or nil for HTTP. The options are valid.
+func (o *tlsOptions) config() (*tls.Config, error) {
+	if o.CertPath == "" {
+		return nil, nil
 	}
 	cert, err := tls.LoadX509KeyPair(o.CertPath, o.KeyPath)
 	if err != nil {
@@ -54,8 +60,7 @@ func (o *tlsOptions) config() (*tls.Config, error) {
 		// Go resumes sessions by tickets alone; either option asks for that.
 		SessionTicketsDisabled: !o.Resumption && !o.Tickets,
 	}
-	switch {
-	case o.AuthPath != "":
+	if o.AuthPath != "" {
 		pem, err := os.ReadFile(o.AuthPath)
 		if err != nil {
 			return nil, fmt.Errorf("cannot use the client authorities: %w", err)
@@ -68,8 +73,6 @@ func (o *tlsOptions) config() (*tls.Config, error) {
 		if o.RequireAuth {
 			c.ClientAuth = tls.RequireAndVerifyClientCert
 		}
-	case o.RequireAuth:
-		return nil, errors.New("--ssl-require-auth needs --ssl-auth-path, the authorities of client certificates")
 	}
 	return c, nil
 }

@@ -115,7 +115,11 @@ func TestBadTLSOptions(t *testing.T) {
 		"no OCSP response":   {CertPath: cert, KeyPath: key, OCSPPath: cert + "x"},
 		"OCSP of another":    {CertPath: cert, KeyPath: key, OCSPPath: cert},
 	} {
-		if _, err := o.config(); err == nil {
+		err := o.validate()
+		if err == nil {
+			_, err = o.config()
+		}
+		if err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -41,6 +41,11 @@ func (o *traceOptions) validate() error {
 	if o.Ratio < 0 || o.Ratio > 1 || o.Ratio != o.Ratio {
 		return errors.New("--trace-ratio must be from 0 to 1")
 	}
+	if o.Endpoint != "" {
+		if _, err := trace.Endpoint(o.Endpoint); err != nil {
+			return fmt.Errorf("--trace-endpoint: %w", err)
+		}
+	}
 	return nil
 }
 

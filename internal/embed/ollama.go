@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"svc/internal/jsontext"
 	"svc/internal/settings"
@@ -21,7 +22,20 @@ type ollama struct {
 	many  bool
 }
 
-const defaultOllamaURL = "http://localhost:11434/api/embeddings"
+const defaultOllamaURL = "http://localhost:11434" + ollamaEmbeddings
+
+// The ends of URLs of ollama: one text in a call, and several.
+const (
+	ollamaEmbeddings = "/api/embeddings"
+	ollamaEmbed      = "/api/embed"
+)
+
+// OllamaURL reports whether embedders can call ollama at an address.
+func OllamaURL(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") &&
+		(strings.HasSuffix(address, ollamaEmbed) || strings.HasSuffix(address, ollamaEmbeddings))
+}
 
 // openOllama prepares calls. The end of the URL decides which of two forms requests have.
 func (p *Pool) openOllama(cfg *settings.Embedder) (source, error) {
@@ -32,8 +46,8 @@ func (p *Pool) openOllama(cfg *settings.Embedder) (source, error) {
 	if address == "" {
 		address = defaultOllamaURL
 	}
-	s := ollama{model: cfg.Model, many: strings.HasSuffix(address, "/api/embed")}
-	if !s.many && !strings.HasSuffix(address, "/api/embeddings") {
+	s := ollama{model: cfg.Model, many: strings.HasSuffix(address, ollamaEmbed)}
+	if !s.many && !strings.HasSuffix(address, ollamaEmbeddings) {
 		return nil, userError("the URL of an ollama embedder must end in /api/embed or /api/embeddings.")
 	}
 	var err error

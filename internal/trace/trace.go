@@ -59,7 +59,7 @@ type Tracer struct {
 
 // New makes a Tracer, which Close ends. It does not connect yet.
 func New(o Options) (*Tracer, error) {
-	address, err := endpoint(o.Endpoint)
+	address, err := Endpoint(o.Endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func New(o Options) (*Tracer, error) {
 	return &Tracer{provider, provider.Tracer(scope, otel.WithInstrumentationVersion(o.Version)), s}, nil
 }
 
-// endpoint reads the URL of a collector.
-func endpoint(text string) (string, error) {
+// Endpoint reads the URL of a collector, and returns where it takes traces.
+func Endpoint(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return "", fmt.Errorf("%q is not the URL of a collector: use one such as http://localhost:4318", text)

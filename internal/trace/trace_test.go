@@ -204,7 +204,7 @@ func TestEndpoint(t *testing.T) {
 		"http://user:password@example.com/": "",
 		"":                                  "",
 	} {
-		got, err := endpoint(text)
+		got, err := Endpoint(text)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
