@@ -311,6 +311,9 @@ func array(raw json.RawMessage, path string, code apierr.Code) ([]json.RawMessag
 func readObject(raw json.RawMessage, path string, code apierr.Code) (*object, error) {
 	o := &object{path: path, code: code}
 	if err := json.Unmarshal(raw, &o.members); err != nil || o.members == nil {
+		if path == "" {
+			return nil, apierr.New(code, "The body must be a JSON object, but it is %s.", shown(raw))
+		}
 		return nil, apierr.New(code, "`%s` must be an object, but it is %s.", path, shown(raw))
 	}
 	for name, v := range o.members { // as messages and answers show them
