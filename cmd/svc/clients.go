@@ -147,6 +147,17 @@ type searchCommand struct {
 	JSON       bool      `name:"json" help:"Print the server's JSON."`
 }
 
+// countOfHits says how many hits are printed, and about how many there are if these are more.
+func countOfHits(printed, total int) string {
+	switch {
+	case printed < total:
+		return fmt.Sprintf("%d of about %d hits", printed, total)
+	case printed == 1:
+		return "1 hit"
+	}
+	return fmt.Sprintf("%d hits", printed)
+}
+
 // Run prints a hit per line, and the number of hits and the time to standard error.
 func (c *searchCommand) Run(p program) error {
 	ctx, stop := untilStopped()
@@ -199,7 +210,7 @@ func (c *searchCommand) Run(p program) error {
 	if found.SemanticHitCount != nil {
 		semantic = fmt.Sprintf(", %d semantic", *found.SemanticHitCount)
 	}
-	fmt.Fprintf(p.err, "%d of about %d hits%s, %d ms\n", len(found.Hits), found.EstimatedTotalHits, semantic, found.ProcessingTimeMs)
+	fmt.Fprintf(p.err, "%s%s, %d ms\n", countOfHits(len(found.Hits), found.EstimatedTotalHits), semantic, found.ProcessingTimeMs)
 	if found.FacetDistribution != nil {
 		fmt.Fprintf(p.err, "%s\n", found.FacetDistribution)
 	}

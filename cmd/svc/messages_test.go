@@ -29,3 +29,11 @@ func TestAddressesThatCannotBeListenedOn(t *testing.T) {
 		}
 	}
 }
+
+func TestCountOfHits(t *testing.T) {
+	for want, counts := range map[string][2]int{"0 hits": {0, 0}, "1 hit": {1, 1}, "3 hits": {3, 3}, "1 of about 2 hits": {1, 2}, "0 of about 9 hits": {0, 9}} {
+		if got := countOfHits(counts[0], counts[1]); got != want {
+			t.Errorf("%v: %q, want %q", counts, got, want)
+		}
+	}
+}
