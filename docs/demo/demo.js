@@ -68,7 +68,12 @@
     try {
       index.value ||= (await ask("/indexes?limit=1")).results[0]?.uid ?? "";
       if (index.value) await open();
-      else said.textContent = "There is no index yet: the page on / makes one of a sample.";
+      else {
+        const link = document.createElement("a");
+        link.href = "/";
+        link.textContent = "Load sample films";
+        said.replaceChildren("There is no index yet. ", link, " on the dashboard, then reload this page.");
+      }
     } catch (error) {
       said.textContent = error.status === 401 ? "There is a master key: enter the name of an index and a search key." : error.message;
     }
