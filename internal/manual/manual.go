@@ -179,7 +179,11 @@ func (m *Manual) make(file string) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("cannot make a page of %s: %w", file, err)
 	}
-	return Page{htmlType, m.frame(m.titles[file]+" · svc", file, "", contents(d.headings), body)}, nil
+	title := m.titles[file] + " · svc"
+	if file == readme {
+		title = "svc documentation"
+	}
+	return Page{htmlType, m.frame(title, file, "", contents(d.headings), body)}, nil
 }
 
 const htmlType = "text/html; charset=utf-8"

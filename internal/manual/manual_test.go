@@ -97,6 +97,9 @@ func TestLinksOfPages(t *testing.T) {
 	if !strings.Contains(string(pages[Root].Body), `<img src="/docs/search.png"`) {
 		t.Error("the README has lost its picture")
 	}
+	if !strings.Contains(string(pages[Root].Body), "<title>svc documentation</title>") || !strings.Contains(string(pages["/docs/TUTORIAL"].Body), "<title>A shop in 15 minutes · svc</title>") {
+		t.Error("pages have other titles")
+	}
 }
 
 // TestHTMLInDocumentsIsLeftOut checks that HTML in a document is removed.
