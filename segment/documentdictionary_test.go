@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/s2"
+
+	"svc/internal/vfs"
+	"svc/simd"
 )
 
 // dictionaryOf makes a dictionary of generated documents, and n and two more documents of the kind.
@@ -47,9 +50,13 @@ func sameDecoding(t *testing.T, ours *dictionary, theirs *s2.Dict, encoded []byt
 	if err != nil || n > 1<<20 {
 		return
 	}
+	withRoom, err := ours.Decode(make([]byte, n, n+simd.DecodedRoom), append(encoded, make([]byte, simd.ElementRoom)...)[:len(encoded)])
 	room := bytes.Repeat([]byte{0xAA}, n+8)
 	got, gotErr := ours.Decode(room[:n:n], encoded)
 	want, wantErr := theirs.Decode(make([]byte, n), encoded)
+	if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(withRoom, want) {
+		t.Fatalf("%x: with room %v and %v, the same bytes: %v", encoded, err, wantErr, bytes.Equal(withRoom, want))
+	}
 	if (gotErr == nil) != (wantErr == nil) || gotErr == nil && !bytes.Equal(got, want) {
 		t.Fatalf("%x: %v and %v, the same bytes: %v", encoded, gotErr, wantErr, bytes.Equal(got, want))
 	}
@@ -126,6 +133,29 @@ func TestPlainElements(t *testing.T) {
 	}
 	if plain < all/2 {
 		t.Errorf("%d of %d bytes are of plain elements", plain, all)
+	}
+}
+
+// TestRoomAfterDocuments checks that most stored documents may be read past their ends, and none beyond the page of its last byte.
+func TestRoomAfterDocuments(t *testing.T) {
+	rng := testRand(t)
+	docs := randomDocs(rng, 1000)
+	r := buildSegment(t, vfs.NewMem(), "a.seg", rng, docs, false)
+	roomy := 0
+	for row := range docs {
+		p, err := r.docs.stored(uint32(row))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := p[:cap(p)]; (r.blocks.offset(p)+len(p)-1)>>blockBits != (r.blocks.offset(p)+len(all)-1)>>blockBits {
+			t.Fatalf("row %d: %d bytes at %d, with room %d", row, len(p), r.blocks.offset(p), cap(p))
+		}
+		if cap(p)-len(p) >= simd.ElementRoom {
+			roomy++
+		}
+	}
+	if roomy < len(docs)*9/10 {
+		t.Errorf("%d of %d documents have room", roomy, len(docs))
 	}
 }
 

@@ -122,8 +122,8 @@ func (r *documentReader) dictionaries() ([]*dictionary, error) {
 // documentOffset returns an offset of the index.
 func documentOffset(b []byte) uint64 { return uint64(binary.LittleEndian.Uint32(b)) | uint64(b[4])<<32 }
 
-// stored returns the stored bytes of a row's document. If the document is in pieces, only its first byte is verified. The spare capacity
-// of the bytes is in the page of their last one, and may be read, but is not verified.
+// stored returns the stored bytes of a row's document. If the document is in pieces, only its first byte is verified. Their spare
+// capacity is in the page of the last one, so it may be read.
 func (r *documentReader) stored(row uint32) ([]byte, error) {
 	if int64(row) >= int64(r.rows) {
 		return nil, fmt.Errorf("cannot read document: %s has no row %d", r.file, row)
@@ -195,7 +195,7 @@ func (r *documentReader) appendStored(dst, p []byte, row uint32, wanted Wanted, 
 		return dst, true, nil
 	}
 	if cap(dst)-at < n {
-		dst = append(make([]byte, 0, max(at+n+simd.DecodedRoom, 2*cap(dst))), dst...)
+		dst = withRoom(dst, n+simd.DecodedRoom)
 	}
 	out := dst[at : at : at+n]
 	switch p[0] & methodMask {
@@ -271,13 +271,22 @@ func (r *Reader) AppendUncached(dst []byte, row Row) ([]byte, error) {
 // memory for a large one.
 func (r *Reader) appendDocument(dst []byte, row Row, room Room) ([]byte, error) {
 	if doc := documents.get(cacheKey(r.docs.number, uint32(row))); doc != nil {
-		return append(dst, doc...), nil
+		return append(withRoom(dst, len(doc)), doc...), nil
 	}
 	p, err := r.docs.stored(uint32(row))
 	if err != nil {
 		return dst, err
 	}
 	return r.decodeDocument(dst, p, row, Wanted{}, room)
+}
+
+// withRoom returns dst with room for n more bytes. If it has less, the new buffer is at least twice as large, as callers append many
+// documents.
+func withRoom(dst []byte, n int) []byte {
+	if cap(dst)-len(dst) >= n {
+		return dst
+	}
+	return append(make([]byte, 0, max(len(dst)+n, 2*cap(dst))), dst...)
 }
 
 // decodeDocument appends a stored document that is not in the cache of decoded ones, at least its wanted members.

@@ -106,6 +106,53 @@ func TestDecodeElements(t *testing.T) {
 	})
 }
 
+// TestDecodeElementsWithRoom is TestDecodeElements with room after blocks and what they become: only elements that are left to others are
+// not decoded.
+func TestDecodeElementsWithRoom(t *testing.T) {
+	if current.elements == nil {
+		t.Skip("there is no kernel")
+	}
+	r, whole, rare, ends := random(t), 0, 0, 0
+	for range 4000 {
+		n := r.IntN(1 + r.IntN(2000))
+		dictionary := guarded[byte](t, n+ElementRoom)[:n]
+		fill(r, dictionary[:cap(dictionary)])
+		block := randomBlock(r, n)
+		src := guarded[byte](t, len(block)+ElementRoom)
+		fill(r, src[copy(src, block):])
+		src = src[:len(block)]
+		length := r.IntN(1 << r.IntN(13))
+		dst := guarded[byte](t, length+DecodedRoom)[:length]
+		begin, enough := ElementCursor{Offset: r.IntN(2*n+3) - 1}, r.IntN(2+3*length)
+		got, left := DecodeElements(dst, src, dictionary, begin, enough)
+		want := blockWalk{make([]byte, cap(dst)), src[:cap(src)], dictionary, begin}
+		for want.Read < len(src) && want.Written < min(length, enough) && want.ElementCursor != got {
+			if _, ok := want.next(); !ok {
+				break
+			}
+		}
+		if want.ElementCursor != got || !bytes.Equal(dst[:got.Written], want.dst[:got.Written]) {
+			t.Fatalf("dictionary of %d bytes, src % x, dst of %d, enough %d, from %+v: got %+v, want %+v", n, src, length, enough, begin, got, want.ElementCursor)
+		}
+		if ended := got.Read >= len(src) || got.Written >= min(length, enough); ended == left {
+			t.Fatalf("src % x, dst of %d, enough %d: %+v, left %t", src, length, enough, got, left)
+		} else if ended {
+			ends++
+			if got.Read == len(src) {
+				whole++
+			}
+			continue
+		}
+		if size, ok := want.next(); ok && (size <= ElementRoom || got.Written <= length && got.Read+ElementRoom < len(src)-1) {
+			t.Fatalf("src % x, dst %d: the kernel leaves an element of %d bytes at %d", src, length, size, got.Read)
+		}
+		rare++
+	}
+	if whole < 50 || rare < 300 || ends < 1000 {
+		t.Errorf("%d blocks were decoded to their last element, %d to their ends, %d elements left", whole, ends, rare)
+	}
+}
+
 // randomBlock returns elements for a dictionary of n bytes. Most of them are valid.
 func randomBlock(r *rand.Rand, n int) (block []byte) {
 	written := 0
