@@ -47,9 +47,11 @@ func TestKeptDocumentsAreBounded(t *testing.T) {
 	}
 	wait.Wait()
 	sum := int64(0)
-	for i := range c.slots {
-		if d := c.slots[i].Load(); d != nil {
-			sum += int64(len(d.doc))
+	for i := range c.sets {
+		for j := range c.sets[i].slots {
+			if d := c.sets[i].slots[j].Load(); d != nil {
+				sum += int64(len(d.doc))
+			}
 		}
 	}
 	if sum != c.bytes.Load() || sum > cacheBytes || sum < cacheBytes/2 {

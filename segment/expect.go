@@ -12,13 +12,14 @@ import (
 // Callers announce several lookups before they do them. If each page is read separately, the system then reads their pages together.
 
 // ExpectDocuments requests the documents of some rows, without waiting for them. Unless PageByPage, it loads their first
-// prefetchedDocument bytes into the processor's caches: each document is in another page, so the first lines of each would be cache
-// misses.
+// prefetchedDocument bytes into the processor's caches, and what tells whether they are cached: each document is in another page, so the
+// first lines of each would be cache misses.
 func (r *Reader) ExpectDocuments(rows []Row) {
 	if mapped.PageByPage() {
 		r.requestDocuments(rows, r.blocks.request)
 		return
 	}
+	documents.expect(r.docs.number, rows)
 	r.requestDocuments(rows, func(p []byte) { simd.Prefetch(p[:min(len(p), prefetchedDocument)]) })
 }
 
