@@ -37,7 +37,7 @@ func Passages(ctx context.Context, v *index.View, r *Request) (text string, docu
 		return "", nil, unfit(v, err)
 	}
 	w := newHitWriter(turn, resp, 0)
-	w.wanted, w.bare = segment.Wanted{}, false // the template may ask for any field
+	w.wanted, w.bare, w.plain = segment.Wanted{}, false, false // the template may ask for any field of w.doc
 	rendered := []byte{}
 	documents = []byte{'['}
 	for i := range resp.result.Hits {

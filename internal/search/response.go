@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"iter"
@@ -358,6 +359,7 @@ type hitWriter struct {
 	wanted  segment.Wanted        // what of a document is read
 	brief   func(key []byte) bool // of that, members that need not be read to their end; nil: none
 	bare    bool                  // no attribute of a document is shown, so none is read, unless a federated search or a remote needs it
+	plain   bool                  // whole documents are shown, and nothing else needs them, so they are read into the answer
 	vectors *embeddings           // nil: not requested
 	format  *formatter            // nil if the request needs neither _formatted nor _matchesPosition
 	doc     []byte
@@ -393,6 +395,7 @@ func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 		r.hydrate.meter = w.own
 	}
 	w.bare = w.shown.none() && w.format == nil && w.vectors == nil && r.hydrate == nil
+	w.plain = w.shown.all && w.format == nil && w.vectors == nil && r.hydrate == nil
 	if !req.ShowMatchesPosition {
 		read := []selection{w.shown}
 		if w.format != nil && w.format.enabled {
@@ -441,15 +444,23 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if looks {
 		read = segment.Wanted{}
 	}
-	if w.bare && w.in == nil && w.peer == nil {
-		w.doc = append(w.doc[:0], "{}"...)
-	} else if w.doc, w.tails, err = s.AppendBeginnings(w.doc[:0], h.Row, read, w.brief, w.tails[:0], &w.room); err != nil {
-		return nil, err
-	}
-	dst = withRoom(dst, len(w.doc))
 	at := len(dst)
-	if dst, err = w.shown.append(dst, w.doc); err != nil {
-		return nil, err
+	switch {
+	case w.plain && w.in == nil && w.peer == nil && cap(dst) < doubledBytes:
+		if dst, err = w.appendPlain(dst, h); err != nil {
+			return nil, err
+		}
+	case w.bare && w.in == nil && w.peer == nil:
+		w.doc = append(w.doc[:0], "{}"...)
+	default:
+		if w.doc, w.tails, err = s.AppendBeginnings(w.doc[:0], h.Row, read, w.brief, w.tails[:0], &w.room); err != nil {
+			return nil, err
+		}
+	}
+	if len(dst) == at {
+		if dst, err = w.shown.append(withRoom(dst, len(w.doc)), w.doc); err != nil {
+			return nil, err
+		}
 	}
 	distant := w.r.distanceFrom != nil && showsPoint(dst[at:])
 	if w.r.hydrate != nil || looks {
@@ -534,4 +545,16 @@ func showsPoint(doc []byte) bool {
 		return nil
 	})
 	return lat && lng
+}
+
+// appendPlain appends the document of a hit without a copy between, unless it has to leave out vectors: then it appends nothing, and the
+// document is in w.doc.
+func (w *hitWriter) appendPlain(dst []byte, h *rank.Hit) ([]byte, error) {
+	at := len(dst)
+	dst, err := w.r.view.Segments[h.Segment].AppendMembers(dst, h.Row, segment.Wanted{}, &w.room)
+	if err != nil || !bytes.Contains(dst[at:], vectorsMember[1:]) {
+		return dst, err
+	}
+	w.doc = append(w.doc[:0], dst[at:]...)
+	return dst[:at], nil
 }
