@@ -154,6 +154,8 @@ func (c *chatSearcher) Search(ctx context.Context, q chat.Query) (*chat.Found, e
 		return nil, searchTimeout()
 	case errors.Is(err, budget.ErrFull):
 		return nil, tooManySearches()
+	case ctx.Err() != nil: // the client has left, or the server stops: the conversation ends
+		return nil, context.Cause(ctx)
 	}
 	s.log.LogAttrs(ctx, slog.LevelError, "a search of a conversation failed", slog.String("workspace", c.workspace), slog.String("index", q.Index), slog.Any("error", err))
 	if e := apierr.From(err); e.Code != apierr.Internal {
