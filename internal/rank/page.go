@@ -199,8 +199,7 @@ func expectEntries(c *page, e []entry) {
 // clockRows is after how many documents of a bucket the clock is looked at. (A variable, so that tests can lower it.)
 var clockRows = 1 << 14
 
-// add adds one document and reports whether those equal to it are still of interest. It reads the ids of hits only: once groups have
-// their hits, most documents are passed over.
+// add adds one document and reports whether those equal to it are still of interest.
 func (c *page) add(seg int, row segment.Row) bool {
 	r := c.s.retry
 	if r != nil {
@@ -228,9 +227,9 @@ func (c *page) add(seg int, row segment.Row) bool {
 		if n := len(c.hits); n == cap(c.hits) && n >= pageHits && !c.hold(2*n) {
 			return false
 		}
-		c.hits = append(c.hits, Hit{Segment: seg, Row: row, ID: idOf(c.s.ix, seg, row)})
+		c.hits = append(c.hits, Hit{Segment: seg, Row: row}) // result adds the ids
 		if invariant.Enabled && c.distinct == nil {
-			c.order.check(c.s.ix, c.hits[len(c.hits)-1], c.s.stack)
+			c.order.check(c.s.ix, Hit{Segment: seg, Row: row, ID: idOf(c.s.ix, seg, row)}, c.s.stack)
 		}
 		c.describe(&c.hits[len(c.hits)-1])
 		if r != nil && c.groups == nil && !c.wants() {
@@ -318,6 +317,10 @@ func (c *page) result() *Result {
 		last = min(last, first+max(0, min(r.Limit, r.MaxTotal-c.first)))
 	}
 	res.Hits = c.hits[first:last]
+	for i := range res.Hits { // together, as each read misses the processor's cache
+		h := &res.Hits[i]
+		h.ID = idOf(c.s.ix, h.Segment, h.Row)
+	}
 	if c.groups != nil {
 		res.Groups = c.groups.met
 	}
