@@ -6,7 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,7 +17,8 @@ import (
 )
 
 // members is the cost of searches with members that other servers do not know. Each kind is measured with a newly started server, and
-// all kinds of a part use the same words.
+// all kinds of a part use the same words. The servers of a part are asked in turns: the same searches take 40% more processor time in
+// one minute than in another, so kinds that are asked one after the other cannot be compared.
 type members struct {
 	parts [][]memberFigure
 }
@@ -34,7 +38,7 @@ type memberFigure struct {
 const (
 	memberWords  = 1200 // of a kind
 	memberPages  = 8    // pages of all documents for each word: 1,200 of them take 0.2 s, in which there are 4 updates
-	memberRounds = 2    // each kind alone; of a query, the least processor time counts, as other work on the machine only adds to it
+	memberRounds = 2    // without updates; of a query, the least processor time counts, as other work on the machine only adds to it
 	memberPrefix = `"aggregations":{"a":`
 
 	// memberSettings are the settings for the documents of withObjects. The rule score has no effect without functions.
@@ -167,37 +171,52 @@ func (m *measurement) runMembers(ctx context.Context) (*members, error) {
 		}
 		f.parts = append(f.parts, figures)
 	}
-	for round := range memberRounds + 1 {
-		updating := round == memberRounds // at the end: updates leave segments of their own
+	for round := range memberRounds {
 		for i, part := range memberParts {
-			for j, k := range part {
-				times := 1
-				if i == len(memberParts)-1 {
-					times = memberPages
-				}
-				bodies := make([][]byte, times*len(words))
-				for n := range bodies {
-					bodies[n] = []byte(k.make(words[n%len(words)], n))
-				}
-				a, err := m.askFirst(ctx, bodies, updating)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", k.name, err)
-				}
-				switch figure := &f.parts[i][j]; {
-				case updating:
-					figure.updating = a
-				case round == 0:
+			bodies := make([][][]byte, len(part))
+			for j := range part {
+				bodies[j] = memberBodies(i, j, words)
+			}
+			all, err := m.askInTurns(ctx, bodies)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", part[0].name, err)
+			}
+			for j, a := range all {
+				figure := &f.parts[i][j]
+				if round == 0 {
 					figure.alone = a
-				default:
-					for n, cpu := range a.turns {
-						figure.alone.turns[n] = min(figure.alone.turns[n], cpu)
-					}
 				}
-				progress("%s: %.0f a second", k.name, a.rate())
+				for n, cpu := range a.turns {
+					figure.alone.turns[n] = min(figure.alone.turns[n], cpu)
+				}
+				progress("%s: %.0f a second", figure.name, a.rate())
 			}
 		}
 	}
+	for i, part := range memberParts { // at the end: updates leave segments of their own
+		for j, k := range part {
+			a, err := m.askBeside(ctx, memberBodies(i, j, words))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", k.name, err)
+			}
+			f.parts[i][j].updating = a
+			progress("%s, beside updates: %.0f a second", k.name, a.rate())
+		}
+	}
 	return f, nil
+}
+
+// memberBodies makes the bodies of a kind of a part.
+func memberBodies(part, kind int, words []string) [][]byte {
+	times := 1
+	if part == len(memberParts)-1 {
+		times = memberPages
+	}
+	bodies := make([][]byte, times*len(words))
+	for n := range bodies {
+		bodies[n] = []byte(memberParts[part][kind].make(words[n%len(words)], n))
+	}
+	return bodies
 }
 
 // wordsOf returns the words of the searches of one word.
@@ -213,9 +232,77 @@ func wordsOf(kinds []queryKind) ([]string, error) {
 	return words, nil
 }
 
-// askFirst asks a server that was just started each of the bodies once, with updating while one more client changes 20 documents a
-// second.
-func (m *measurement) askFirst(ctx context.Context, bodies [][]byte, updating bool) (*asked, error) {
+// askInTurns asks servers that were just started, one a kind, each of the bodies of its kind once. The servers share the segment files, so
+// none reads them into memory for the others.
+func (m *measurement) askInTurns(ctx context.Context, bodies [][][]byte) (_ []*asked, err error) {
+	servers, all := make([]*server, len(bodies)), make([]*asked, len(bodies))
+	for i := range servers {
+		own := *m
+		own.dir = fmt.Sprint(m.dir, i)
+		defer func() { err = cmp.Or(err, os.RemoveAll(own.dir)) }()
+		if err := linkData(own.dir, m.dir); err != nil {
+			return nil, err
+		}
+		if servers[i], err = own.start(ctx); err != nil {
+			return nil, err
+		}
+		defer servers[i].kill()
+		all[i] = &asked{}
+	}
+	var settling sync.WaitGroup
+	for _, s := range servers {
+		settling.Go(s.settle)
+	}
+	settling.Wait()
+	for turn, n := 0, len(bodies[0]); turn*turnQueries < n; turn++ {
+		for i := range servers {
+			k := (turn + i) % len(servers)
+			for _, body := range bodies[k][turn*turnQueries : min((turn+1)*turnQueries, n)] {
+				if _, err := all[k].once(servers[k], body); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	for _, s := range servers {
+		if err := s.stop(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// linkData makes a data directory with what another one has, which no server uses. The segment files are the same.
+func linkData(to, from string) error {
+	return filepath.WalkDir(from, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("cannot read the data directory: %w", err)
+		}
+		below, err := filepath.Rel(from, name)
+		if err != nil {
+			return fmt.Errorf("cannot find %s below %s: %w", name, from, err)
+		}
+		target := filepath.Join(to, below)
+		switch {
+		case e.IsDir():
+			err = os.MkdirAll(target, 0o700)
+		case filepath.Ext(name) == ".seg": // never changed
+			err = os.Link(name, target)
+		default:
+			var content []byte
+			if content, err = os.ReadFile(name); err == nil {
+				err = os.WriteFile(target, content, 0o600)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("cannot copy the data directory: %w", err)
+		}
+		return nil
+	})
+}
+
+// askBeside asks a server that was just started each of the bodies once, while one more client changes 20 documents a second.
+func (m *measurement) askBeside(ctx context.Context, bodies [][]byte) (*asked, error) {
 	s, err := m.start(ctx)
 	if err != nil {
 		return nil, err
@@ -227,10 +314,8 @@ func (m *measurement) askFirst(ctx context.Context, bodies [][]byte, updating bo
 		over     atomic.Bool
 		failed   error
 	)
-	if updating {
-		p := &program{measurement: m, server: s}
-		changing.Go(func() { _, failed = p.keepChanging(over.Load) })
-	}
+	p := &program{measurement: m, server: s}
+	changing.Go(func() { _, failed = p.keepChanging(over.Load) })
 	a := &asked{}
 	for _, body := range bodies {
 		if _, err = a.once(s, body); err != nil {
