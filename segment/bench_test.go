@@ -14,7 +14,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// benchDoc is a document of about 1 KiB with words that are distributed as in natural text.
+// benchDoc is a document of about 1 KiB whose words are distributed as in natural text.
 type benchDoc struct {
 	raw   []byte
 	words [3][][]byte // by field: a name, a line, a text
@@ -59,7 +59,7 @@ var benchDocs = sync.OnceValue(func() []benchDoc {
 	return docs
 })
 
-// fillBench adds documents and returns how many words they have.
+// fillBench adds documents and returns their number of words.
 func fillBench(b *Builder, docs []benchDoc, first int) (words int) {
 	for i := range docs {
 		d := &docs[i]
@@ -143,8 +143,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendDocument reads documents at random: decompressing each, and
-// among few that are read often.
+// BenchmarkAppendDocument reads documents at random: uncached, and cached among a few that are read often.
 func BenchmarkAppendDocument(b *testing.B) {
 	r := openBench(b)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -186,7 +185,7 @@ func BenchmarkTermAndRows(b *testing.B) {
 	}
 }
 
-// BenchmarkPositions reads the positions of a frequent word in all of its rows, and in every 37th.
+// BenchmarkPositions reads the positions of a frequent word in all its rows, and in every 37th row.
 func BenchmarkPositions(b *testing.B) {
 	r := openBench(b)
 	p, _ := r.Term(benchDocs()[0].words[2][0])
@@ -254,7 +253,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// benchVectors are vectors of 384 dimensions near to some centers, whose components are of unequal weight, as embedders make them.
+// benchVectors are clustered vectors of 384 dimensions, with components of unequal weight like those of embedding models.
 var benchVectors = sync.OnceValue(func() []float32 {
 	const rows, d, centers = 20000, 384, 300
 	rng := rand.New(rand.NewPCG(5, 1))
@@ -288,7 +287,7 @@ func fillBenchVectors(b *Builder, first, rows int) {
 	}
 }
 
-// vectorSegment returns a segment with the first so many vectors.
+// vectorSegment returns a segment of some benchVectors.
 func vectorSegment(b *testing.B, first, rows int) *Reader {
 	fs := vfs.NewMem()
 	x := NewBuilder(BuilderOptions{Embedders: []EmbedderShape{benchEmbedder}})
@@ -299,7 +298,7 @@ func vectorSegment(b *testing.B, first, rows int) *Reader {
 	return openSegment(b, fs, "a.seg")
 }
 
-// BenchmarkVectorsWrite writes 4,000 vectors, which get codes and no graph; with a graph it is that of package ann that takes the time.
+// BenchmarkVectorsWrite writes 4,000 vectors: codes without a graph. With a graph, package ann would dominate the time.
 func BenchmarkVectorsWrite(b *testing.B) {
 	x := NewBuilder(BuilderOptions{Embedders: []EmbedderShape{benchEmbedder}})
 	fillBenchVectors(x, 0, 4000)
@@ -342,7 +341,7 @@ func BenchmarkVectorsSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkVectorsSearchAfterDeletions has so many of a thousand rows deleted.
+// BenchmarkVectorsSearchAfterDeletions deletes a number of rows per thousand.
 func BenchmarkVectorsSearchAfterDeletions(b *testing.B) {
 	v := vectorSegment(b, 0, 20000).Vectors(benchEmbedder.ID)
 	all, d := benchVectors(), benchEmbedder.Dimensions
@@ -365,7 +364,7 @@ func BenchmarkVectorsSearchAfterDeletions(b *testing.B) {
 	}
 }
 
-// BenchmarkVectorsFirstSearch is the first one in a segment that was just opened.
+// BenchmarkVectorsFirstSearch measures the first search of a segment that was just opened.
 func BenchmarkVectorsFirstSearch(b *testing.B) {
 	r := vectorSegment(b, 0, 20000)
 	all, d := benchVectors(), benchEmbedder.Dimensions
@@ -375,7 +374,7 @@ func BenchmarkVectorsFirstSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkVectorsMerge merges two segments, of 16,000 and 4,000 vectors.
+// BenchmarkVectorsMerge merges segments of 16,000 and 4,000 vectors.
 func BenchmarkVectorsMerge(b *testing.B) {
 	in := []Live{{Reader: vectorSegment(b, 0, 16000)}, {Reader: vectorSegment(b, 16000, 4000)}}
 	b.ReportAllocs()

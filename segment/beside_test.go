@@ -18,8 +18,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// besideSegments are the same rows twice: with columns of the fields 500 to 503, and with 500 and 502 only; and what 501 and 503 have to
-// stand beside the second one.
+// besideSegments writes the same rows twice: whole has columns of the fields 500 to 503, host only of 500 and 502. set has the columns of
+// 501 and 503 for a file beside host.
 func besideSegments(t testing.TB, fs vfs.FS, rows int) (whole, host *Reader, set *ColumnSet) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, uint64(rows)))
@@ -82,7 +82,7 @@ func writeBeside(t testing.TB, fs vfs.FS, host *Reader, name string, sets ...*Co
 	}
 }
 
-// columnsText is all that the columns of a segment say.
+// columnsText prints all contents of a segment's columns.
 func columnsText(t *testing.T, r *Reader) string {
 	var b strings.Builder
 	for _, a := range asksOf(t, r) {
@@ -93,7 +93,7 @@ func columnsText(t *testing.T, r *Reader) string {
 	return b.String()
 }
 
-func TestColumnsBesideASegmentAreAsInside(t *testing.T) {
+func TestColumnsBesideSegment(t *testing.T) {
 	for _, rows := range []int{1, 7, 3000} {
 		fs := vfs.NewMem()
 		whole, host, set := besideSegments(t, fs, rows)
@@ -114,12 +114,12 @@ func TestColumnsBesideASegmentAreAsInside(t *testing.T) {
 			t.Errorf("columns of the fields %d", host.ColumnFields())
 		}
 		if rows > 7 && columnsText(t, host) != columnsText(t, whole) {
-			t.Error("columns beside the segment say something else than those inside")
+			t.Error("columns beside the segment differ from those inside")
 		}
 		if err := host.CheckSums(context.Background()); err != nil {
 			t.Error(err)
 		}
-		// A merge takes them in, be the rows the same or fewer.
+		// A merge takes the columns in, with and without deleted rows.
 		for name, deleted := range map[string]*roaring.Bitmap{"copied": nil, "merged": roaring.BitmapOf(0, 3, 5)} {
 			var texts []string
 			for i, in := range []*Reader{whole, host} {
@@ -140,7 +140,7 @@ func TestColumnsBesideASegmentAreAsInside(t *testing.T) {
 	}
 }
 
-// Columns may come in several sets, as memory allows, and stand in several files.
+// TestColumnsInSeveralSetsAndFiles splits columns over sets, as limited memory requires, and over files.
 func TestColumnsInSeveralSetsAndFiles(t *testing.T) {
 	fs := vfs.NewMem()
 	whole, host, set := besideSegments(t, fs, 200)
@@ -157,7 +157,7 @@ func TestColumnsInSeveralSetsAndFiles(t *testing.T) {
 		host.AttachColumns(side)
 	}
 	if columnsText(t, host) != columnsText(t, whole) {
-		t.Error("columns in two files say something else than those inside")
+		t.Error("columns in two files differ from those inside")
 	}
 	if _, err := host.OpenColumns(fs, "both.col"); !apierr.IsCorruption(err) {
 		t.Errorf("a second column of a field: %v", err)
@@ -170,26 +170,26 @@ func TestColumnsInSeveralSetsAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.Add(low) == nil || w.Add(NewColumnSet(3, []FieldID{600})) == nil {
-		t.Error("columns out of order, or of other rows, are written")
+		t.Error("columns out of order or of another row count are written")
 	}
 	if err := w.Abort(errors.New("given up")); err == nil || err.Error() != "given up" {
 		t.Error(err)
 	}
 	if _, err := fs.Stat("bad.col"); err == nil {
-		t.Error("a file is left of what was given up")
+		t.Error("Abort leaves a file")
 	}
 }
 
-// Each of these is refused, and names the file.
-func TestFilesThatDoNotBelongTogetherAreRefused(t *testing.T) {
+// TestMismatchedColumnFiles checks that Open and OpenColumns refuse the wrong file and name it.
+func TestMismatchedColumnFiles(t *testing.T) {
 	fs := vfs.NewMem()
 	whole, host, set := besideSegments(t, fs, 50)
 	writeBeside(t, fs, host, "x.col", set)
 	if _, err := Open(fs, "x.col"); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "beside a segment") {
-		t.Errorf("columns are opened as a segment: %v", err)
+		t.Errorf("Open of a column file: %v", err)
 	}
 	if _, err := Salvage(fs, "x.col"); !apierr.IsCorruption(err) {
-		t.Errorf("documents are looked for among columns: %v", err)
+		t.Errorf("salvaging documents from a column file: %v", err)
 	}
 	other, err := Merge(context.Background(), fs, "other.seg", []Live{{Reader: host}}, MergeOptions{KeepColumn: func(f FieldID) bool { return f != 500 }})
 	if err != nil || other.Rows != 50 {
@@ -210,7 +210,7 @@ func TestFilesThatDoNotBelongTogetherAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := host.OpenColumns(fs, "missing.col"); err == nil {
-		t.Error("a missing file is opened")
+		t.Error("OpenColumns accepts a missing file")
 	}
 }
 
@@ -234,7 +234,7 @@ func TestEveryKindOfSectionBesideASegment(t *testing.T) {
 	if !slices.Equal(are, want) {
 		t.Errorf("sections %v, want %v", are, want)
 	}
-	// Damage of each is found when the file is opened, when the column is asked for, and by an inspection of the segment; it is told.
+	// Open, an access of the column or an inspection of the segment finds damage of each section and reports it.
 	for i, s := range sections {
 		for _, at := range []int64{s.offset, s.offset + s.length/2, s.offset + s.length - 1} {
 			flipped := bytes.Clone(data)
@@ -243,17 +243,17 @@ func TestEveryKindOfSectionBesideASegment(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := VerifyFile(fs, "f.col"); !apierr.IsCorruption(err) {
-				t.Errorf("%v: Verify finds %v", s.tag, err)
+				t.Errorf("%v: Verify returns %v", s.tag, err)
 			}
 			var printed bytes.Buffer
 			if err := Inspect(&printed, fs, "f.col"); !apierr.IsCorruption(err) || !strings.Contains(printed.String(), "CHECKSUM WRONG") {
-				t.Errorf("%v: Inspect finds %v", s.tag, err)
+				t.Errorf("%v: Inspect returns %v", s.tag, err)
 			}
 			r := openSegment(t, fs, "1.seg")
 			side, err := r.OpenColumns(fs, "f.col")
 			if sectionKinds[slices.IndexFunc(sectionKinds, func(k sectionKind) bool { return k.tag == s.tag })].small {
 				if !apierr.IsCorruption(err) {
-					t.Errorf("%v at %d of section %d: open finds %v", s.tag, at, i, err)
+					t.Errorf("%v at %d of section %d: OpenColumns returns %v", s.tag, at, i, err)
 				}
 				continue
 			}
@@ -264,13 +264,13 @@ func TestEveryKindOfSectionBesideASegment(t *testing.T) {
 			r.OnDamage(func(d *apierr.Corruption) { told = append(told, d.File) })
 			r.AttachColumns(side)
 			if err := r.CheckSums(context.Background()); !apierr.IsCorruption(err) {
-				t.Errorf("%v: CheckSums finds %v", s.tag, err)
+				t.Errorf("%v: CheckSums returns %v", s.tag, err)
 			}
 			if err := r.Inspect(func(int) error { return nil }); !apierr.IsCorruption(err) {
-				t.Errorf("%v: an inspection finds %v", s.tag, err)
+				t.Errorf("%v: an inspection returns %v", s.tag, err)
 			}
 			if len(told) < 2 || slices.Contains(told, "1.seg") {
-				t.Errorf("%v: told of %q", s.tag, told)
+				t.Errorf("%v: damage was reported for %q", s.tag, told)
 			}
 			met := mapped.Guard(func() error {
 				for _, f := range side.ownColumns.fields {
@@ -293,13 +293,13 @@ func TestEveryKindOfSectionBesideASegment(t *testing.T) {
 				return nil
 			})
 			if !apierr.IsCorruption(met) {
-				t.Errorf("%v at %d: what asks for the columns meets %v", s.tag, at, met)
+				t.Errorf("%v at %d: reading the columns returns %v", s.tag, at, met)
 			}
 		}
 	}
 }
 
-// FuzzOpenColumns opens damaged columns with right checksums beside their segment, and asks for all that they say.
+// FuzzOpenColumns opens damaged columns with valid checksums beside their segment and reads everything.
 func FuzzOpenColumns(f *testing.F) {
 	mem := vfs.NewMem()
 	_, host, set := besideSegments(f, mem, 20)
@@ -332,7 +332,7 @@ func FuzzOpenColumns(f *testing.F) {
 		sound := side.Verify() == nil
 		r.AttachColumns(side)
 		_ = r.CheckSums(context.Background())
-		if !sound { // nobody adds up bitmaps that are nonsense: see Verify
+		if !sound { // bitmaps are united only after Verify
 			_ = mapped.Guard(func() error {
 				for _, f := range side.ownColumns.fields {
 					c := r.Column(f)

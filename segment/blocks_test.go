@@ -15,19 +15,19 @@ import (
 	"svc/internal/vfs"
 )
 
-// question asks a reader for one thing.
+// question reads one thing from a reader.
 type question struct {
 	name string
 	ask  func(r *Reader) any
 }
 
-// questions asks a segment for everything, in small pieces. Asked of a sound one it knows what to ask of the others.
+// questions returns reads of small parts that together cover a segment. It needs a sound segment to choose them.
 func questions(sound *Reader) []question {
 	var all []question
 	ask := func(name string, f func(r *Reader) any) { all = append(all, question{name, f}) }
 	for row := range Row(sound.Rows()) {
 		ask(fmt.Sprint("document ", row), func(r *Reader) any {
-			doc, err := r.docs.append(nil, uint32(row)) // past the cache, which all readers share
+			doc, err := r.docs.append(nil, uint32(row)) // bypasses the cache, which all readers share
 			if err != nil {
 				panic(err)
 			}
@@ -142,7 +142,7 @@ func questions(sound *Reader) []question {
 	return all
 }
 
-// answer returns what is answered, or that what it is made of is damaged.
+// answer returns the answer of r, or an error if its data is damaged.
 func answer(q question, r *Reader) (a any, err error) {
 	err = mapped.Guard(func() error {
 		a = q.ask(r)
@@ -163,8 +163,8 @@ func answers(t *testing.T, qs []question, r *Reader) []any {
 	return all
 }
 
-// TestDamageIsNeverServed flips a bit, and takes every answer that is not damage for one that must be right; and no
-// merge may give the damage a checksum of its own.
+// TestDamageIsNeverServed flips a bit: every answer must be right or a corruption error, and no merge may write new checksums for
+// the damaged data.
 func TestDamageIsNeverServed(t *testing.T) {
 	defer lowerThresholds(8, 16)()
 	rng := testRand(t)
@@ -204,7 +204,7 @@ func TestDamageIsNeverServed(t *testing.T) {
 			data[at] ^= bit
 		}
 		if opened == 0 || damaged == 0 || right < damaged {
-			t.Errorf("%s file: %d opened, %d answers were damage, %d right", name, opened, damaged, right)
+			t.Errorf("%s file: %d opened, %d answers were errors, %d right", name, opened, damaged, right)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func inPadding(data []byte, at int) bool {
 	return at < len(data)-footerBytes-len(sections)*entryBytes
 }
 
-// formatOne returns a file of format 1 with all that segments had then. It was written by the program of its day.
+// formatOne returns a file of format 1 with all sections of that format. A program of that version wrote it.
 func formatOne(t *testing.T) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/format1.seg")
@@ -246,13 +246,13 @@ func TestFormatOneIsReadAndRewritten(t *testing.T) {
 	have := kindsIn(old)
 	for _, k := range sectionKinds {
 		if have[k.tag] != (k.since == 1) {
-			t.Errorf("%v, since format %d, is there: %v", k.tag, k.since, have[k.tag])
+			t.Errorf("%v, since format %d, is present: %v", k.tag, k.since, have[k.tag])
 		}
 	}
 	qs := questions(old)
 	want := answers(t, qs, old)
 	if !old.blocks.whole[0].Load() {
-		t.Error("the documents were served unchecked")
+		t.Error("the documents were read without a check")
 	}
 	mem := vfs.NewMem()
 	if _, err := Merge(context.Background(), mem, "new.seg", []Live{{Reader: old}}, MergeOptions{Prefixes: true}); err != nil {
@@ -269,8 +269,8 @@ func TestFormatOneIsReadAndRewritten(t *testing.T) {
 	}
 }
 
-// TestInspectDistrustsWhatWasRight damages what was read and found right before.
-func TestInspectDistrustsWhatWasRight(t *testing.T) {
+// TestInspectRechecksBlocks damages blocks that were checked before.
+func TestInspectRechecksBlocks(t *testing.T) {
 	defer lowerThresholds(8, 16)()
 	for name, data := range map[string][]byte{"today's": bytes.Clone(baseSegment()), "format 1": formatOne(t)} {
 		r, err := openBytes(t, data)
@@ -286,7 +286,7 @@ func TestInspectDistrustsWhatWasRight(t *testing.T) {
 			t.Fatalf("%s file: %v, %v, sound %v", name, err, told, r.blocks.sound.Load())
 		}
 		s := sectionOf(data, tagColumns)
-		r.data[s.offset+s.length/2] ^= 8 // the memory that stands for the disk
+		r.data[s.offset+s.length/2] ^= 8 // this memory stands for the disk
 		if err := r.Inspect(wait); !apierr.IsCorruption(err) || len(told) != 1 || !strings.Contains(told[0].Section, "cols") || told[0].Fatal {
 			t.Fatalf("%s file: %v, %v", name, err, told)
 		}
@@ -299,7 +299,7 @@ func TestInspectDistrustsWhatWasRight(t *testing.T) {
 			}
 		}
 		if damaged == 0 {
-			t.Errorf("%s file: nothing is damaged", name)
+			t.Errorf("%s file: no answer was an error", name)
 		}
 		s = sectionOf(data, tagDocIDs)
 		r.data[s.offset+1] ^= 8

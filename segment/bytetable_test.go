@@ -28,7 +28,7 @@ func TestByteTableNumbersDistinctKeys(t *testing.T) {
 	}
 }
 
-func TestArenaThatIsFullSaysSo(t *testing.T) {
+func TestFullArena(t *testing.T) {
 	a := arena{chunks: make([][]byte, maxArenaChunks), used: arenaChunk}
 	a.chunks[maxArenaChunks-1] = make([]byte, arenaChunk)
 	for range 3 {

@@ -9,9 +9,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// BenchmarkChecks reads of a mapped file what searches read: rows and positions of words, prefixes, and 20 documents. It does so with the
-// checks of checksums and without, in turn, and reports the quotient of the shortest times: of what is read for the first time in
-// the life of the mapping, and of what was read before.
+// BenchmarkChecks reads what searches read from a mapped file: rows and positions of words, prefixes, and 20 documents. It
+// alternates between reads with and without checks of checksums, and reports the ratio of the shortest times, for first and for
+// repeated reads of the mapping.
 func BenchmarkChecks(b *testing.B) {
 	name := filepath.ToSlash(filepath.Join(b.TempDir(), "a.seg"))
 	if err := vfs.WriteFile(vfs.OS, name, readFile(b, benchSegment(), "a.seg")); err != nil {
@@ -62,7 +62,7 @@ func BenchmarkChecks(b *testing.B) {
 		var shortest [2][seeds]time.Duration
 		for n := 0; b.Loop(); n++ {
 			for i := range 2 {
-				i ^= n / seeds % 2 // who comes second finds the bytes in the caches of the processor
+				i ^= n / seeds % 2 // the second of two reads finds the bytes in the processor's caches
 				r := open(i == 1)
 				took := search(r, uint64(n%seeds))
 				r.Close()

@@ -25,10 +25,10 @@ func largeSegment(t *testing.T) *Reader {
 	return buildSegment(t, vfs.OS, filepath.Join(t.TempDir(), "a.seg"), rng, docs, true)
 }
 
-// TestColdFiles has a file in memory, one that is not, and one of which a part is.
+// TestColdFiles varies the share of a file that is in memory.
 func TestColdFiles(t *testing.T) {
 	for what, c := range map[string]struct {
-		missing int // of the places that are looked at
+		missing int // samples that are not in memory
 		cold    bool
 	}{"warm": {0, false}, "mostly in memory": {coldSamples/2 - 1, false}, "half": {coldSamples / 2, true}, "cold": {coldSamples, true}} {
 		t.Run(what, func(t *testing.T) {
@@ -40,13 +40,13 @@ func TestColdFiles(t *testing.T) {
 			}
 			r.file.SetCold(false)
 			if asked != coldSamples || mapped.PageByPage() {
-				t.Fatalf("%d places, page by page %t", asked, mapped.PageByPage())
+				t.Fatalf("%d samples, page by page %t", asked, mapped.PageByPage())
 			}
 		})
 	}
 }
 
-// TestColdFilesAreReadAhead has all of a cold file read. Meanwhile pages are read one by one, and afterwards they are not.
+// TestColdFilesAreReadAhead reads a cold file ahead. Pages are mapped one by one until that ends.
 func TestColdFilesAreReadAhead(t *testing.T) {
 	r := largeSegment(t)
 	f, err := os.Open(r.file.Name())
@@ -54,14 +54,14 @@ func TestColdFilesAreReadAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := f.Sync(); err != nil { // pages that are to be written stay
+	if err := f.Sync(); err != nil { // dirty pages stay in memory
 		t.Fatal(err)
 	}
 	docs := r.section(tagDocs)
 	at, n := int64(r.blocks.offset(docs)), int64(len(docs))
 	missed := false
 	for end := time.Now().Add(time.Second); !missed && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		runtime.KeepAlive(slices.Max(docs)) // pages that no process has mapped stay
+		runtime.KeepAlive(slices.Max(docs)) // unmapped pages would stay in memory
 		r.file.Advise(at, n, mapped.PageOut)
 		missed = len(r.file.Missing(at, n)) > 0
 	}
@@ -77,14 +77,14 @@ func TestColdFilesAreReadAhead(t *testing.T) {
 		t.Error("the file is cold after it was read")
 	}
 	if !missed {
-		t.Skip("this system keeps pages that it is told to take out")
+		t.Skip("this system ignores requests to drop pages")
 	}
 	if left := r.file.Missing(at, n); len(left) > 0 {
 		t.Errorf("not in memory: %v", left)
 	}
 }
 
-// TestReadingOfColdFilesEnds has the reading end where the file is closed, and not begin where files do not fit into memory.
+// TestReadingOfColdFilesEnds checks that closing a file ends its read-ahead, and that none starts while files do not fit into memory.
 func TestReadingOfColdFilesEnds(t *testing.T) {
 	r := largeSegment(t)
 	r.holds = func(int64) bool { return false }
@@ -104,5 +104,5 @@ func TestReadingOfColdFilesEnds(t *testing.T) {
 	if r.becomeCold() {
 		t.Error("a file is cold while files do not fit into memory")
 	}
-	r.warm() // comes back at once
+	r.warm() // returns at once
 }

@@ -11,7 +11,7 @@ import (
 	"svc/internal/numeric"
 )
 
-// TestFewNumbersOfColumn compares the ordinals of columns with few distinct numbers, which come from a table, with those of sorted numbers.
+// TestFewNumbersOfColumn compares ordinals from the table for few distinct numbers with those of sorting.
 func TestFewNumbersOfColumn(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -70,11 +70,11 @@ func TestFewNumbersOfColumn(t *testing.T) {
 	}
 }
 
-// TestNumbersThatShareSlots checks that a table is given up for numbers that were chosen to share its slots.
+// TestNumbersThatShareSlots checks that the table is abandoned for numbers chosen to collide.
 func TestNumbersThatShareSlots(t *testing.T) {
 	factor := uint64(0x9e3779b97f4a7c15) // that of numeric.Value.Hash; a variable, because its products exceed 64 bits
 	inverse := factor
-	for range 6 { // Newton's method doubles the bits that are right
+	for range 6 { // Newton's method doubles the correct bits
 		inverse *= 2 - factor*inverse
 	}
 	var c columnBuilder
@@ -89,11 +89,11 @@ func TestNumbersThatShareSlots(t *testing.T) {
 		c.number(uint32(i), numeric.Value{Float: x})
 	}
 	if floats := c.fewFloats(make([]rowOrdinal, len(c.numbers)), func(int) {}); floats != nil {
-		t.Errorf("%d numbers of one slot are looked up in a table", len(floats))
+		t.Errorf("the table is used for %d numbers of one slot", len(floats))
 	}
 }
 
-// TestSortedStrings sorts short strings of few bytes, zeros among them, so that many begin with the same eight.
+// TestSortedStrings sorts short strings of few byte values, including zeros, so that many share their first eight bytes.
 func TestSortedStrings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 1))
 	for range 50 {

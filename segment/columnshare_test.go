@@ -12,8 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestColumnsOfElementsAndRows compares columns by row and by element, which share what was gathered, with columns that are gathered apart:
-// where all values stand in elements, and where some of the fields 1 and 2 do not.
+// TestColumnsOfElementsAndRows compares columns by row and by element, which share gathered values, with columns that are gathered
+// separately: with all values in elements, and with some of the fields 1 and 2 outside.
 func TestColumnsOfElementsAndRows(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 4))
@@ -89,7 +89,7 @@ func TestColumnsOfElementsAndRows(t *testing.T) {
 			}
 			return openSegment(t, fs, name)
 		}
-		write(b, "first.seg") // a builder may be written twice, if the first time there is no space
+		write(b, "first.seg") // a builder can be written again, as after a full disk
 		got, want := write(b, "a.seg"), write(plain, "b.seg")
 		for f := range FieldID(3) {
 			if g, w := got.columns.Load().of[f].data, want.columns.Load().of[f].data; !bytes.Equal(g, w) {

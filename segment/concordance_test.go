@@ -14,8 +14,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// concord gives the builder the concordance of a text of the open document, whose words end with a space each. Where one ends in a
-// slash, the word is before the first slash, and an inner word ends in it. However short the text is, there is a concordance.
+// concord gives the builder the concordance of a text of the open document, even of a short one. Each word of the text ends with a
+// space. If a word ends in a slash, cutInner splits it into the word and an inner word.
 func concord(b *Builder, key, text string) {
 	if text == "" {
 		return
@@ -41,7 +41,7 @@ func concord(b *Builder, key, text string) {
 	c.End(len(text))
 }
 
-// cutInner returns the form of a word of a text, and the inner word that ends in it.
+// cutInner returns the form of a word of a text, and the inner word that ends in it, if any.
 func cutInner(word string) (form, inner string, ok bool) {
 	if !strings.HasSuffix(word, "/") {
 		return word, "", false
@@ -50,7 +50,7 @@ func cutInner(word string) (form, inner string, ok bool) {
 	return form, inner, ok
 }
 
-// randomText returns a text of words, a space behind each. Some are as long as a form may be, or longer.
+// randomText returns words, each followed by a space. Some reach or exceed the length limit of forms.
 func randomText(rng *rand.Rand, words int) string {
 	var b strings.Builder
 	for range words {
@@ -75,7 +75,7 @@ func randomText(rng *rand.Rand, words int) string {
 	return b.String()
 }
 
-// escaped returns a text as a JSON string in one of several ways.
+// escaped encodes a text as a JSON string in a random way.
 func escaped(rng *rand.Rand, text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -92,7 +92,7 @@ func escaped(rng *rand.Rand, text string) string {
 	return b.String() + `"`
 }
 
-// wordsOf is what concordanceText says of a sound concordance of a text.
+// wordsOf returns the concordanceText that a text should have.
 func wordsOf(text string) string {
 	var b strings.Builder
 	for word := range strings.SplitAfterSeq(text, " ") {
@@ -107,7 +107,7 @@ func wordsOf(text string) string {
 	return b.String()
 }
 
-// concordanceText lists the words of the concordance of a member in their order, and whether they are cut; "" where there is none.
+// concordanceText lists the words of a member's concordance in order and whether they are cut; "" if there is none.
 func concordanceText(r *Reader, row Row, start int) string {
 	first, end := r.concordances.find(uint32(row), start)
 	c := Concordance{&r.concordances, first, end}
@@ -148,8 +148,8 @@ func concordanceText(r *Reader, row Row, start int) string {
 	return b.String()
 }
 
-// TestConcordanceFindsFormsAndPlaces compares what is found of keys and prefixes with a map of all words, and the text from each mark on
-// with the text, for texts that are stored in pieces; those of a large document are in a file meanwhile.
+// TestConcordanceFindsFormsAndPlaces compares lookups of forms and prefixes with a map of all words, and the text after each mark with the
+// original. Texts are stored in pieces; those of a large document are in a temporary file.
 func TestConcordanceFindsFormsAndPlaces(t *testing.T) {
 	rng := testRand(t)
 	for round, large := range []bool{false, true, false} {
@@ -253,7 +253,7 @@ func checkTail(t *testing.T, rng *rand.Rand, tail *Tail, text string) {
 							w = inner[n]
 						}
 						if got[2*n+bit] || cut != (len(w) > LongestConcordForm) || string(form) != w[:min(len(w), LongestConcordForm)] {
-							t.Fatalf("%q: word %d is %q, cut %v; %q expected", key, n, form, cut, w)
+							t.Fatalf("%q: word %d is %q, cut %v; want %q", key, n, form, cut, w)
 						}
 						got[2*n+bit] = true
 					}
@@ -287,14 +287,14 @@ func checkTail(t *testing.T, rng *rand.Rand, tail *Tail, text string) {
 			}
 		}
 		if !strings.HasPrefix(text[place.Text:], string(got)) || !rest.More() && len(got) != len(text)-place.Text {
-			t.Fatalf("from %+v on the text is %.50q, %.50q expected", place, got, text[place.Text:])
+			t.Fatalf("the text after %+v is %.50q, want %.50q", place, got, text[place.Text:])
 		}
 	}
 }
 
-// TestConcordancesAreLeftOut says of what there is none: of short texts, of what is no string or no member, of texts that are not the
-// document's, and of those of nearly as many forms as words.
-func TestConcordancesAreLeftOut(t *testing.T) {
+// TestConcordancesAreOmitted checks that no concordance is stored for short texts, for missing or non-string members, for texts that
+// differ from the document's, and for texts with nearly as many forms as words.
+func TestConcordancesAreOmitted(t *testing.T) {
 	long := strings.Repeat("some words ", 10_000)
 	var distinct strings.Builder
 	for i := range 20_000 {
@@ -302,7 +302,7 @@ func TestConcordancesAreLeftOut(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		what, key, raw, text string
-		begun, parts         int
+		started, parts       int
 	}{
 		{"long", "a", `{"a":` + quoted(long) + `}`, long, 1, 1},
 		{"short", "a", `{"a":"some words "}`, "some words ", 0, 0},
@@ -315,8 +315,8 @@ func TestConcordancesAreLeftOut(t *testing.T) {
 		b := NewBuilder(BuilderOptions{})
 		b.StartDoc(1, []byte("1"), []byte(tt.raw))
 		c := b.Concordance([]byte(tt.key), 1)
-		if (c != nil) != (tt.begun == 1) {
-			t.Errorf("%s: begun %v", tt.what, c != nil)
+		if (c != nil) != (tt.started == 1) {
+			t.Errorf("%s: started %v", tt.what, c != nil)
 			continue
 		}
 		if c == nil {
@@ -337,7 +337,7 @@ func TestConcordancesAreLeftOut(t *testing.T) {
 
 func quoted(s string) string { return string(jsontext.AppendQuoted(nil, []byte(s))) }
 
-// FuzzConcordance reads parts of any bytes.
+// FuzzConcordance reads parts of arbitrary bytes.
 func FuzzConcordance(f *testing.F) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, words := range []int{1, 20, 400} {
@@ -377,7 +377,7 @@ func FuzzConcordance(f *testing.F) {
 						last = n
 					}
 					if sound && !l.Sound() {
-						t.Error("places of a sound part are not sound")
+						t.Error("invalid places in a valid part")
 					}
 				})
 				if sound && err != nil {

@@ -19,7 +19,7 @@ import (
 	"svc/segment/fst"
 )
 
-// These sections are read at single places.
+// TestScatteredSections lists the sections that are read at random offsets.
 func TestScatteredSections(t *testing.T) {
 	var tags []string
 	for _, k := range sectionKinds {
@@ -28,11 +28,11 @@ func TestScatteredSections(t *testing.T) {
 		}
 	}
 	if got, want := strings.Join(tags, " "), "docs didx conc cdir dids xids xhsh post term tflt pfxp pair wcnt"; got != want {
-		t.Errorf("scattered are %s, want %s", got, want)
+		t.Errorf("scattered sections are %s, want %s", got, want)
 	}
 }
 
-// Scattered neighbours are one part, and what has no bytes parts nothing.
+// TestScatteredParts checks that adjacent scattered sections form one part, also around empty sections.
 func TestScatteredParts(t *testing.T) {
 	for what, c := range map[string]struct {
 		sections []section
@@ -53,20 +53,21 @@ func TestScatteredParts(t *testing.T) {
 	}
 }
 
-// crowd makes mapped files crowded, and returns what ends that.
+// crowd makes mapped files exceed memory until the returned function is called.
 func crowd(t *testing.T) (end func()) {
-	mapped.FitIn(-1) // whatever is mapped
+	mapped.FitIn(-1) // for any amount of mapped bytes
 	t.Cleanup(func() { mapped.FitIn(math.MaxInt64) })
 	return func() { mapped.FitIn(math.MaxInt64) }
 }
 
-// A segment says the same while files are crowded: when its blocks are checked for the first time, and when all were found right.
+// TestCrowdedSegments checks the contents of a segment while files exceed memory: on the first check of its blocks, and after all
+// blocks passed.
 func TestCrowdedSegments(t *testing.T) {
 	rng := testRand(t)
 	for range 3 {
 		name := filepath.Join(t.TempDir(), "a.seg")
 		docs := randomDocs(rng, 30+rng.IntN(300))
-		// One document goes beyond what a file has at least to get advice.
+		// One document makes the file large enough for madvise.
 		large := make([]byte, 2*leastScattered)
 		for i := range large {
 			large[i] = 'a' + byte(rng.UintN(26))
@@ -92,9 +93,9 @@ func TestCrowdedSegments(t *testing.T) {
 			t.Error(err)
 		}
 		if !crowded.blocks.sound.Load() {
-			t.Error("blocks were not found right")
+			t.Error("the blocks did not pass their checks")
 		}
-		// Nothing is asked for where blocks have no file.
+		// Salvaged blocks have no file that could be prefetched.
 		salvaged, err := Salvage(vfs.OS, name)
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +115,7 @@ func TestCrowdedSegments(t *testing.T) {
 	}
 }
 
-// checkAsked checks that a walk of scattered words asks for their postings, and a walk of all words does not.
+// checkAsked checks that a walk over scattered words prefetches their postings, and that a walk over all words does not.
 func checkAsked(t *testing.T, r *Reader) {
 	t.Helper()
 	for _, scattered := range []bool{false, true} {
@@ -127,7 +128,7 @@ func checkAsked(t *testing.T, r *Reader) {
 		for it.Next() {
 			words++
 			if want := int(it.walk.Value() >> blockBits); scattered && it.asked != want || !scattered && it.asked >= 0 {
-				t.Fatalf("block %d was asked for at %q of block %d, scattered %t", it.asked, it.Word(), want, scattered)
+				t.Fatalf("block %d was prefetched at %q of block %d, scattered %t", it.asked, it.Word(), want, scattered)
 			}
 		}
 		if words != r.Words() {
@@ -137,7 +138,7 @@ func checkAsked(t *testing.T, r *Reader) {
 	}
 }
 
-// A merge of crowded files writes the same bytes.
+// TestCrowdedMerges checks that a merge writes the same bytes while files exceed memory.
 func TestCrowdedMerges(t *testing.T) {
 	rng := testRand(t)
 	dir := t.TempDir()
@@ -162,33 +163,33 @@ func TestCrowdedMerges(t *testing.T) {
 		want := merge(fmt.Sprintf("fits%d", n), in[:n])
 		end := crowd(t)
 		if got := merge(fmt.Sprintf("crowded%d", n), in[:n]); !bytes.Equal(got, want) {
-			t.Errorf("%d inputs: %d other bytes, want %d", n, len(got), len(want))
+			t.Errorf("%d inputs: the file differs: %d bytes, want %d", n, len(got), len(want))
 		}
 		end()
 	}
 }
 
-// A run has asked for what is read of it before that is read, and for each byte once.
+// TestRun checks that a run prefetches each byte once, before it is read.
 func TestRun(t *testing.T) {
 	defer crowd(t)()
 	rng := rand.New(rand.NewPCG(3, 4))
 	section := make([]byte, 10*runStep+5)
-	b := &blocks{data: section} // without a file nothing is asked for, but noted
+	b := &blocks{data: section} // without a file, requests are recorded only
 	r := run{blocks: b, section: section}
 	for at := 0; at < len(section); at += rng.IntN(runStep / 8) {
 		before := r.asked
 		r.reach(at)
 		if r.asked < min(at+runStep/4, len(section)) {
-			t.Fatalf("at %d it has asked for what is before %d", at, r.asked)
+			t.Fatalf("at %d, requests end at %d", at, r.asked)
 		}
 		if r.asked != before && r.asked != max(before, at)+runStep {
-			t.Fatalf("at %d it asks up to %d after %d", at, r.asked, before)
+			t.Fatalf("at %d, requests end at %d, before at %d", at, r.asked, before)
 		}
 	}
-	r.reach(len(section)) // a place that a damaged file tells
+	r.reach(len(section)) // an offset from a damaged file
 }
 
-// Checksums of crowded files are checked piece by piece. Damage is found as it is elsewhere, and pages are given back.
+// TestCrowdedCheckSums checks sums piece by piece while files exceed memory. Damage is found as usual.
 func TestCrowdedCheckSums(t *testing.T) {
 	defer func(n int) { residentBytes = n }(residentBytes)
 	residentBytes = inspectBytes / 2
@@ -224,7 +225,7 @@ func TestCrowdedCheckSums(t *testing.T) {
 		d := openSegment(t, vfs.OS, name)
 		d.OnDamage(func(c *apierr.Corruption) { told = append(told, c.Section) })
 		if err := d.CheckSums(t.Context()); !apierr.IsCorruption(err) || !slices.Equal(told, []string{s.tag.String()}) {
-			t.Errorf("byte %d of %v: %v, told are %v", at-s.offset, s.tag, err, told)
+			t.Errorf("byte %d of %v: %v, reported %v", at-s.offset, s.tag, err, told)
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"svc/segment/fst"
 )
 
-// readFile returns the bytes of a file.
+// readFile returns the contents of a file.
 func readFile(t testing.TB, fs vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := fs.Open(name)
@@ -38,7 +38,7 @@ func readFile(t testing.TB, fs vfs.FS, name string) []byte {
 	return data
 }
 
-// openBytes opens a file of these bytes.
+// openBytes opens a segment of these bytes.
 func openBytes(t testing.TB, data []byte) (*Reader, error) {
 	t.Helper()
 	fs := vfs.NewMem()
@@ -55,7 +55,7 @@ func openBytes(t testing.TB, data []byte) (*Reader, error) {
 	return Open(fs, "x.seg")
 }
 
-// openAndVerify returns the damage that Open or Verify finds.
+// openAndVerify returns the corruption that Open or Verify reports.
 func openAndVerify(t testing.TB, data []byte) error {
 	r, err := openBytes(t, data)
 	if err != nil {
@@ -65,7 +65,7 @@ func openAndVerify(t testing.TB, data []byte) error {
 	return r.Verify()
 }
 
-// baseSegment is a segment with something in every section.
+// baseSegment is a segment in which no section is empty.
 var baseSegment = sync.OnceValue(func() []byte {
 	rng := rand.New(rand.NewPCG(7, 0))
 	fs := vfs.NewMem()
@@ -112,7 +112,7 @@ func TestEveryFlippedByteIsFound(t *testing.T) {
 	}
 }
 
-func TestEveryCutIsFoundByOpen(t *testing.T) {
+func TestOpenFindsEveryTruncation(t *testing.T) {
 	data := baseSegment()
 	for n := 0; n < len(data); n += 1 + n/20 {
 		r, err := openBytes(t, data[:n])
@@ -144,7 +144,7 @@ func TestDamageNamesFileAndSection(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsAKeyInARowWithoutTheField(t *testing.T) {
+func TestVerifyFindsKeyOfMissingField(t *testing.T) {
 	fs := vfs.NewMem()
 	fixedSegment(t, fs, "small.seg")
 	data := readFile(t, fs, "small.seg")
@@ -174,7 +174,7 @@ func sectionOf(data []byte, t tag) section {
 	panic("no section " + t.String())
 }
 
-// fixChecksums makes the checksums of changed bytes right again, as far as the table can be read.
+// fixChecksums recomputes the checksums of changed bytes, as far as the table can be parsed.
 func fixChecksums(data []byte) {
 	if len(data) < headerBytes+footerBytes {
 		return
@@ -205,13 +205,13 @@ func fixChecksums(data []byte) {
 	fixFooter(data)
 }
 
-// exercise calls everything on a segment that may be damaged; nothing may
-// panic or go on for ever. What works on whole bitmaps is called only after Verify found no damage.
+// exercise calls every method on a segment that may be damaged, which must not panic or loop forever. Methods that work on whole bitmaps
+// run only if Verify found no damage.
 func exercise(t testing.TB, r *Reader) {
 	sound := r.Verify() == nil
 	var buf []byte
 	var known []Posting
-	try := func(f func()) { // with what every caller has around it
+	try := func(f func()) { // recovers as every caller does
 		_ = mapped.Guard(func() error { f(); return nil })
 	}
 	for row := range Row(r.Rows() + 1) {
@@ -264,7 +264,7 @@ func exercise(t testing.TB, r *Reader) {
 		try(func() {
 			r.AddNeighbours(make([]uint64, (r.Rows()+63)/64), known[i:i+1], known, func(FieldID) bool { return true })
 		})
-		for n := range min(8, len(known)) { // of all pairs a part, in which every posting comes first and second
+		for n := range min(8, len(known)) { // a part of all pairs, with every posting first and second
 			q := known[(i+n*n*n)%len(known)]
 			try(func() { r.NeighboursIn(p, q, func(FieldID) bool { return true }) })
 			try(func() {
@@ -362,7 +362,7 @@ func exercise(t testing.TB, r *Reader) {
 		return
 	}
 	if err != nil {
-		t.Fatalf("a segment that Verify found sound cannot be merged: %v", err)
+		t.Fatalf("merge of a segment that passed Verify: %v", err)
 	}
 	m, err := Open(fs, "merged.seg")
 	if err != nil {
@@ -374,7 +374,7 @@ func exercise(t testing.TB, r *Reader) {
 	}
 }
 
-// exercisePositions calls all that reads the positions of a word in many rows at once.
+// exercisePositions calls all methods that read the positions of a word in many rows at once.
 func exercisePositions(f FieldPosting, rows []uint32) {
 	f.First()
 	f.AppendRows(nil)
@@ -409,8 +409,8 @@ func oneFile(t testing.TB, data []byte) vfs.FS {
 	return fs
 }
 
-// damage changes a copy of the base segment as edits say: 4 bytes each, 3 of
-// offset and the one to write; the first byte cuts the file when it is odd.
+// damage applies edits to a copy of the base segment. An edit has 4 bytes: 3 of the offset and the new byte. An odd first byte
+// truncates the file.
 func damage(edits []byte) []byte {
 	data := append([]byte(nil), baseSegment()...)
 	if len(edits) == 0 {
@@ -437,7 +437,7 @@ func FuzzDamage(f *testing.F) {
 		f.Add([]byte{0, byte(at + 9), byte(at >> 8), byte(at >> 16), 0x80})
 	}
 	f.Add([]byte{1, 200, 5, 0, 0})
-	f.Add([]byte("00#\x01\x06")) // a field twice in a posting, once a merge without end
+	f.Add([]byte("00#\x01\x06")) // a field twice in a posting: it once made a merge loop forever
 	f.Fuzz(func(t *testing.T, edits []byte) {
 		if r, err := openBytes(t, damage(edits)); err == nil {
 			exercise(t, r)
@@ -449,7 +449,7 @@ func FuzzDamage(f *testing.F) {
 	})
 }
 
-func TestHostileBytesNeitherPanicNorHang(t *testing.T) {
+func TestHostileBytes(t *testing.T) {
 	rng := testRand(t)
 	data := baseSegment()
 	_, sections, _ := parseContainer("x.seg", data)
@@ -488,7 +488,7 @@ func TestHostileBytesNeitherPanicNorHang(t *testing.T) {
 	t.Logf("%d opened, %d of them sound", opened, sound)
 }
 
-func TestVerifyComparesVectorsWithWhatIsSaidOfThem(t *testing.T) {
+func TestVerifyOfVectors(t *testing.T) {
 	fs := vfs.NewMem()
 	fixedSegment(t, fs, "small.seg")
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// ask is a question to a segment, whose answer is a text.
+// ask is a read of a segment whose answer is a text.
 type ask struct {
 	what   string
 	answer func(r *Reader) string
@@ -41,7 +41,7 @@ func postingText(r *Reader, p Posting) string {
 	return b.String()
 }
 
-// asksOf returns questions that together read all of a sound segment that is for searches.
+// asksOf returns reads that together cover everything that searches read of a sound segment.
 func asksOf(t *testing.T, r *Reader) []ask {
 	t.Helper()
 	var all []ask
@@ -116,7 +116,7 @@ func asksOf(t *testing.T, r *Reader) []ask {
 		add("neighbours of "+string(a), func(r *Reader) string {
 			p, _ := r.Term(a)
 			var s strings.Builder
-			for n := range min(16, len(known)) { // of all pairs a part, in which every word comes first and second
+			for n := range min(16, len(known)) { // a part of all pairs, with every word first and second
 				b := known[(i+n*n*n)%len(known)]
 				q, _ := r.Term(b)
 				for _, f := range fields {
@@ -214,9 +214,9 @@ func leUint64(b []byte) (n uint64) {
 	return n
 }
 
-// TestDamageOfEverySection flips bytes in some blocks of each kind of section, the first and the last among them, at the beginning, in
-// the middle, at the end, and in the checksum of the block, and asks for everything: the segment is refused, or each answer is right or an
-// error that names file, section and block. What no answer needs is found by Verify and by an inspection.
+// TestDamageOfEverySection flips bytes in some blocks of each kind of section: in the first and last block, at the beginning, middle and
+// end of each, and in its checksum. It then reads everything. Open must refuse the segment, or each answer must be right or an error that
+// names file, section and block. Verify and an inspection must find the damage, also if no answer needs the byte.
 func TestDamageOfEverySection(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	fs := vfs.NewMem()
@@ -224,7 +224,7 @@ func TestDamageOfEverySection(t *testing.T) {
 	b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders, Infix: allFields})
 	for i, d := range randomDocs(rng, 250) {
 		if i%100 == 50 {
-			d.raw, d.text = string(largeDoc(rng, 40)), "" // in pieces
+			d.raw, d.text = string(largeDoc(rng, 40)), "" // stored in pieces
 		}
 		addDoc(b, rng, d)
 	}
@@ -274,12 +274,12 @@ func TestDamageOfEverySection(t *testing.T) {
 			}
 		}
 		if met == 0 {
-			t.Errorf("no answer needed a byte of %s that was another", kind.tag)
+			t.Errorf("no answer needed a corrupted byte of %s", kind.tag)
 		}
 	}
 }
 
-// damageIsMet asks for everything in a segment with a wrong byte at a place, and reports whether that showed.
+// damageIsMet reads everything in a segment with a corrupted byte, and reports whether that showed.
 func damageIsMet(t *testing.T, data []byte, place int64, asks []ask, want []string) (met bool) {
 	t.Helper()
 	named := func(what string, err error) {
@@ -289,11 +289,11 @@ func damageIsMet(t *testing.T, data []byte, place int64, asks []ask, want []stri
 			return
 		}
 		_, sections, err := parseContainer("x.seg", data)
-		if err != nil { // of the table itself
+		if err != nil { // damage in the table
 			return
 		}
 		block := place >> blockBits << blockBits
-		right := false // the block, or the section where that is checked as a whole
+		right := false // names the block, or the section if that has one checksum
 		for _, s := range sections {
 			touched := s.offset < block+blockBytes && s.offset+s.length > block && strings.Contains(damage.Section, s.tag.String())
 			right = right || touched && damage.Offset == block || damage.Section == s.tag.String() && damage.Offset == s.offset && s.offset <= place && place < s.offset+s.length
@@ -321,12 +321,12 @@ func damageIsMet(t *testing.T, data []byte, place int64, asks []ask, want []stri
 		}
 	}
 	if err := r.Inspect(func(int) error { return nil }); err == nil {
-		t.Errorf("byte %d: an inspection finds nothing", place)
+		t.Errorf("byte %d: an inspection finds no damage", place)
 	} else {
 		named("inspection", err)
 	}
 	if err := r.Verify(); err == nil {
-		t.Errorf("byte %d: Verify finds nothing", place)
+		t.Errorf("byte %d: Verify finds no damage", place)
 	}
 	return met
 }

@@ -9,24 +9,24 @@ import (
 	"svc/internal/vfs"
 )
 
-func TestDocumentsReadTwiceAreKept(t *testing.T) {
+func TestCacheAdmitsOnSecondRead(t *testing.T) {
 	var c documentCache
 	key, doc := cacheKey(3, 4), []byte("document")
 	c.put(key, doc)
 	if c.get(key) != nil {
-		t.Fatal("a document read once is kept")
+		t.Fatal("a document read once is cached")
 	}
 	c.put(key, doc)
 	doc[0] = 'x'
 	if got := c.get(key); string(got) != "document" {
-		t.Fatalf("%q is kept", got)
+		t.Fatalf("%q is cached", got)
 	}
 	if c.get(cacheKey(3, 5)) != nil || c.get(cacheKey(4, 4)) != nil {
-		t.Fatal("another document is found")
+		t.Fatal("the cache returned another document")
 	}
 }
 
-func TestKeptDocumentsAreBounded(t *testing.T) {
+func TestDocumentCacheIsBounded(t *testing.T) {
 	rng := testRand(t)
 	var c documentCache
 	var wait sync.WaitGroup
@@ -55,19 +55,19 @@ func TestKeptDocumentsAreBounded(t *testing.T) {
 		}
 	}
 	if sum != c.bytes.Load() || sum > cacheBytes || sum < cacheBytes/2 {
-		t.Fatalf("%d bytes are kept, %d counted", sum, c.bytes.Load())
+		t.Fatalf("%d bytes are cached, %d counted", sum, c.bytes.Load())
 	}
 	c.put(cacheKey(9, 9), make([]byte, cacheMaxDocument+1))
 	c.put(cacheKey(9, 9), make([]byte, cacheMaxDocument+1))
 	if c.get(cacheKey(9, 9)) != nil {
-		t.Fatal("a large document is kept")
+		t.Fatal("a large document is cached")
 	}
 }
 
-func TestDocumentsReadOftenStayThemselves(t *testing.T) {
+func TestCachedDocumentsMatchStored(t *testing.T) {
 	rng := testRand(t)
 	fs := vfs.NewMem()
-	for range 3 { // the rows of another segment of the same name
+	for range 3 { // rows of different segments of one name
 		docs := randomDocs(rng, 500)
 		r := buildSegment(t, fs, "a.seg", rng, docs, false)
 		var buf []byte

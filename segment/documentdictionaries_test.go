@@ -10,7 +10,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// documentsOf returns documents with words of a vocabulary of its own.
+// documentsOf returns documents with words of a vocabulary of their own.
 func documentsOf(r *rand.Rand, vocabulary string, n int) []string {
 	docs := make([]string, n)
 	for i := range docs {
@@ -23,8 +23,8 @@ func documentsOf(r *rand.Rand, vocabulary string, n int) []string {
 	return docs
 }
 
-// TestSharedDictionaries has builders share dictionaries: the first make their own, later ones take the best, unless their documents are
-// of another kind. Documents are read as they were, before and after a merge, which copies those that share.
+// TestSharedDictionaries checks that the first builders make dictionaries of their own, and that later ones reuse the best unless their
+// documents are of another kind. Documents must be readable before and after a merge, which copies those of a shared dictionary.
 func TestSharedDictionaries(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -33,7 +33,7 @@ func TestSharedDictionaries(t *testing.T) {
 	shared := NewDocumentDictionaries(nil)
 	want := map[string]string{}
 	var lives []Live
-	var contents [][]byte // of each segment's dictionary
+	var contents [][]byte // contents of each segment's dictionary
 	build := func(name, vocabulary string, shared *DocumentDictionaries) {
 		b := NewBuilder(BuilderOptions{Dictionaries: shared})
 		for i, doc := range documentsOf(r, vocabulary, 300) {
@@ -63,7 +63,7 @@ func TestSharedDictionaries(t *testing.T) {
 	}
 	build("other", "βητα-", shared)
 	if !own(len(lives) - 1) {
-		t.Error("documents of another kind take a dictionary that does not suit them")
+		t.Error("documents of another kind use an unsuitable dictionary")
 	}
 	check := func(l Live) {
 		t.Helper()
@@ -99,16 +99,16 @@ func TestSharedDictionaries(t *testing.T) {
 	if n := stored(merged); n != before {
 		t.Errorf("%d bytes of documents became %d: they were compressed again", before, n)
 	}
-	// A set that begins with those of a segment.
+	// A set that starts with the dictionaries of a segment.
 	build("later", "alpha", NewDocumentDictionaries(merged.Reader))
 	if own(len(lives) - 1) {
-		t.Error("documents do not take a dictionary of the segment that there is")
+		t.Error("documents do not use a dictionary of the existing segment")
 	}
 	check(lives[len(lives)-1])
 }
 
-// TestSharedSample gives a set the dictionary of a sample: builders take it unless their documents are of another kind, and the set stays
-// as it is.
+// TestSharedSample gives a set the dictionary of a sample. Builders use it unless their documents are of another kind, and the set
+// does not change.
 func TestSharedSample(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
@@ -122,7 +122,7 @@ func TestSharedSample(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		sample int // documents
-		want   int // dictionaries of the set
+		want   int // number of dictionaries in the set
 	}{"enough": {300, 1}, "too few": {minSampleDocuments - 1, 0}, "none": {0, 0}} {
 		set := NewDocumentDictionaries(nil)
 		set.Share(samples("alpha", tt.sample))

@@ -14,7 +14,7 @@ import (
 	"svc/simd"
 )
 
-// dictionaryOf makes a dictionary of generated documents, and n and two more documents of the kind.
+// dictionaryOf makes a dictionary of generated documents, and n+2 more documents of that kind.
 func dictionaryOf(r *rand.Rand, n int) (*s2.Dict, [][]byte) {
 	words := make([]string, 300)
 	for i := range words {
@@ -43,7 +43,7 @@ func dictionaryOf(r *rand.Rand, n int) (*s2.Dict, [][]byte) {
 	return s2.MakeDict(all, []byte(`{"id":`)), docs
 }
 
-// sameDecoding compares a decoding with that of the library.
+// sameDecoding compares our decoder with the library's.
 func sameDecoding(t *testing.T, ours *dictionary, theirs *s2.Dict, encoded []byte) {
 	t.Helper()
 	n, err := s2.DecodedLen(encoded)
@@ -60,7 +60,7 @@ func sameDecoding(t *testing.T, ours *dictionary, theirs *s2.Dict, encoded []byt
 	if (gotErr == nil) != (wantErr == nil) || gotErr == nil && !bytes.Equal(got, want) {
 		t.Fatalf("%x: %v and %v, the same bytes: %v", encoded, gotErr, wantErr, bytes.Equal(got, want))
 	}
-	// In steps, which end anywhere.
+	// In steps of random size.
 	if _, at := binary.Uvarint(encoded); gotErr == nil || at > 0 {
 		steps, src := bytes.Repeat([]byte{0xAA}, n+8), encoded[max(at, 0):]
 		dst, c := steps[:n:n], ours.start()
@@ -72,7 +72,7 @@ func sameDecoding(t *testing.T, ours *dictionary, theirs *s2.Dict, encoded []byt
 		}
 		ok = ok && ours.decode(&c, dst, src, n) && c.ends(dst, src)
 		if ok != (gotErr == nil) || ok && !bytes.Equal(dst, got) || !bytes.Equal(steps[n:], bytes.Repeat([]byte{0xAA}, 8)) {
-			t.Fatalf("%x: in steps %v, at once %v", encoded, ok, gotErr)
+			t.Fatalf("%x: ok in steps %v, error at once %v", encoded, ok, gotErr)
 		}
 	}
 	if !bytes.Equal(room[n:], bytes.Repeat([]byte{0xAA}, 8)) {
@@ -102,12 +102,12 @@ func TestDictionaryAgainstLibrary(t *testing.T) {
 		}
 	}
 	if newDictionary([]byte("too short")) != nil {
-		t.Error("nine bytes are a dictionary")
+		t.Error("nine bytes are accepted as a dictionary")
 	}
 }
 
-// TestPlainElements decodes without the elements that decodePlain leaves to decode: it stops at them, most bytes come from others, and all
-// are right.
+// TestPlainElements decodes with decodePlain only. It must stop at the elements that it leaves to decode, decode the others correctly, and
+// most bytes must come from them.
 func TestPlainElements(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 10))
 	plain, all := 0, 0
@@ -132,7 +132,7 @@ func TestPlainElements(t *testing.T) {
 		}
 	}
 	if plain < all/2 {
-		t.Errorf("%d of %d bytes are of plain elements", plain, all)
+		t.Errorf("%d of %d bytes come from plain elements", plain, all)
 	}
 }
 
@@ -169,7 +169,7 @@ func FuzzDictionary(f *testing.F) {
 	f.Fuzz(func(t *testing.T, encoded []byte) { sameDecoding(t, ours, theirs, encoded) })
 }
 
-// BenchmarkDictionary decodes so many documents that the processor cannot learn the elements of each.
+// BenchmarkDictionary decodes so many documents that the branch predictor cannot learn them.
 func BenchmarkDictionary(b *testing.B) {
 	theirs, docs := dictionaryOf(rand.New(rand.NewPCG(9, 9)), 4000)
 	ours := newDictionary(theirs.Bytes())

@@ -7,7 +7,7 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// decodesAs fails unless the library and our decoder make the document of a block.
+// decodesAs fails unless both the library and our decoder decode a block as doc.
 func decodesAs(t *testing.T, d *encodingDictionary, block, doc []byte) {
 	t.Helper()
 	if got, err := d.Decode(nil, block); err != nil || !bytes.Equal(got, doc) {
@@ -18,14 +18,14 @@ func decodesAs(t *testing.T, d *encodingDictionary, block, doc []byte) {
 	}
 }
 
-func TestEncodedDocumentsAreDecoded(t *testing.T) {
+func TestEncoderRoundTrip(t *testing.T) {
 	rng := testRand(t)
 	ours, theirs := 0, 0
 	for range 30 {
 		d, docs := dictionaryOf(rng, 40)
 		dict := newEncodingDictionary(d)
 		var e documentEncoder
-		e.generation = 1<<(32-placeBits) - 3 // it begins anew
+		e.generation = 1<<(32-placeBits) - 3 // the generation soon wraps around
 		for _, doc := range docs {
 			for n := range 20 {
 				docs = append(docs, doc[:min(n, len(doc))])
@@ -41,17 +41,17 @@ func TestEncodedDocumentsAreDecoded(t *testing.T) {
 			theirs += len(d.EncodeBetter(nil, doc))
 		}
 	}
-	t.Logf("%d bytes, of the library %d", ours, theirs)
+	t.Logf("%d bytes, the library %d", ours, theirs)
 	if ours > theirs*21/20 {
-		t.Errorf("%d bytes are more than those of the library, %d", ours, theirs)
+		t.Errorf("%d bytes, more than the library's %d", ours, theirs)
 	}
 }
 
-// TestEncoderOfDocuments checks which encoder compresses documents against a dictionary, by their size.
+// TestEncoderOfDocuments checks which encoder compresses documents of which size.
 func TestEncoderOfDocuments(t *testing.T) {
 	rng := testRand(t)
 	d, _ := dictionaryOf(rng, 0)
-	text := bytes.Repeat(d.Bytes(), 1+largeDocument/len(d.Bytes())) // what the dictionary has gets smaller
+	text := bytes.Repeat(d.Bytes(), 1+largeDocument/len(d.Bytes())) // the dictionary's contents compress well
 	ours, theirs := 0, 0
 	for _, n := range []int{60, tinyDocument - 1, tinyDocument, shortDocument - 1, shortDocument, largeDocument - 1} {
 		at := rng.IntN(len(text) - n)
@@ -61,10 +61,10 @@ func TestEncoderOfDocuments(t *testing.T) {
 		decodesAs(t, w.dict, body, doc)
 		if want := own.encode(w.dict, nil, doc); n < tinyDocument || n >= shortDocument {
 			if ours++; !bytes.Equal(body, want) {
-				t.Errorf("%d bytes are %q, want %q", n, body, want)
+				t.Errorf("%d bytes are encoded as %q, want %q", n, body, want)
 			}
 		} else if theirs++; !bytes.Equal(body, d.Encode(nil, doc)) {
-			t.Errorf("%d bytes are not what the library makes of them: %q", n, body)
+			t.Errorf("%d bytes are not encoded as by the library: %q", n, body)
 		}
 	}
 	if ours != 4 || theirs != 2 {

@@ -12,7 +12,7 @@ import (
 	"svc/internal/mapped"
 )
 
-// largeDoc makes a document of members of all sizes, with keys and values that are hard to walk over.
+// largeDoc makes a document with members of all sizes, whose keys and values are hard to skip.
 func largeDoc(rng *rand.Rand, members int) []byte {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -41,7 +41,7 @@ func largeDoc(rng *rand.Rand, members int) []byte {
 	return []byte(b.String())
 }
 
-// storedPieces returns how a document is stored.
+// storedPieces returns the stored form of a document.
 func storedPieces(doc []byte) []byte {
 	table, pieces, _ := compressPieces(doc)
 	return append(append([]byte{documentPieces}, table...), bytes.Join(pieces, nil)...)
@@ -95,7 +95,7 @@ func TestLargeDocumentsAreReadByMembers(t *testing.T) {
 	}
 }
 
-func TestDocumentsWithoutATableAreReadAsAWhole(t *testing.T) {
+func TestDocumentsWithoutATable(t *testing.T) {
 	many := []byte(`{"k":0` + strings.Repeat(`,"k":1`, 2*maxPieceMembers) + `}`)
 	for _, doc := range []string{`[1,2]`, `{}`, string(many), `{"a":1`, `{"a" :1}`, `{"a":"\"}`} {
 		r := Reader{docs: *readerOfDocs([][]byte{[]byte(doc)})}
@@ -159,7 +159,7 @@ func FuzzMembers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		var compact bytes.Buffer
 		if json.Compact(&compact, doc) != nil {
-			membersOf(doc) // it does not panic
+			membersOf(doc) // must not panic
 			return
 		}
 		doc = compact.Bytes()

@@ -13,12 +13,12 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestSpooledDocumentsAreTheSame builds and merges a segment with its large documents in a file, and in memory: the bytes are the same.
-func TestSpooledDocumentsAreTheSame(t *testing.T) {
+// TestSpooledDocuments checks that builds and merges write the same bytes with large documents in a temporary file and in memory.
+func TestSpooledDocuments(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 3*spooledDocument)
 	for i := range noise {
-		noise[i] = byte(rng.IntN(256)) // to be compressed it need not be text
+		noise[i] = byte(rng.IntN(256)) // need not be text to be compressed
 	}
 	docs := [][]byte{
 		[]byte(`{"id":0}`),
@@ -84,10 +84,10 @@ func TestSpooledDocumentsAreTheSame(t *testing.T) {
 			}
 			n, lengthErr := r.DocumentLength(Row(row))
 			if err != nil || lengthErr != nil || n != len(want) || !bytes.Equal(got, want) || !bytes.Equal(copied.Bytes(), want) {
-				t.Errorf("document %d: %d bytes, copied %d, %d are told, %d were written: %v %v", row, len(got), copied.Len(), n, len(want), err, lengthErr)
+				t.Errorf("document %d: read %d bytes, copied %d, length %d, want %d: %v %v", row, len(got), copied.Len(), n, len(want), err, lengthErr)
 			}
 			if copied.longest > pieceBytes {
-				t.Errorf("document %d is copied %d bytes at once", row, copied.longest)
+				t.Errorf("document %d: one write of the copy has %d bytes", row, copied.longest)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func TestSpooledDocumentsAreTheSame(t *testing.T) {
 	}
 }
 
-// pieceByPiece keeps what is written to it, and how much of that was in memory at once.
+// pieceByPiece collects writes and records the longest one.
 type pieceByPiece struct {
 	bytes.Buffer
 	longest int
@@ -110,8 +110,8 @@ func (w *pieceByPiece) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// TestHeldDocumentsAreSpooled builds segments of random documents that are held in memory, or moved to a file whenever a few are held. The
-// file takes all, fails at some write, or cannot be made. The bytes are the same, however often the segment is written.
+// TestHeldDocumentsAreSpooled builds segments of random documents in memory and with a temporary file that works, fails at some write, or
+// cannot be created. The bytes must be the same, also if the segment is written again.
 func TestHeldDocumentsAreSpooled(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
@@ -129,13 +129,13 @@ func TestHeldDocumentsAreSpooled(t *testing.T) {
 			switch {
 			case rng.IntN(100) == 0:
 				docs[i] = largeDoc(rng, 1+rng.IntN(100))
-			case rng.IntN(500) == 0: // from spooledDocument bytes on, once with nothing to compress
+			case rng.IntN(500) == 0: // from spooledDocument bytes on, sometimes incompressible
 				docs[i] = fmt.Appendf(nil, `{"id":%d,"text":"%s"}`, i, strings.Repeat("x", spooledDocument))
 			case rng.IntN(500) == 0:
 				docs[i] = []byte(`{"noise":` + string(noise) + `}`)
 			}
 		}
-		left := -1 // writes until one fails; < 0: none does
+		left := -1 // writes until one fails; < 0: none fails
 		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
 			if o.Name == "/spool" && o.Kind == vfs.OpWrite {
 				if left--; left == 0 {
@@ -150,7 +150,7 @@ func TestHeldDocumentsAreSpooled(t *testing.T) {
 				b.StartDoc(DocID(id), fmt.Append(nil, id), doc)
 				b.EndDoc()
 			}
-			for range 2 { // as after an error
+			for range 2 { // a second time, as after an error
 				if _, err := b.Write(t.Context(), fsys, "/seg"); err != nil {
 					t.Fatal(err)
 				}
@@ -167,7 +167,7 @@ func TestHeldDocumentsAreSpooled(t *testing.T) {
 		for name, fails := range map[string]int{"takes all": -1, "fails": 1 + rng.IntN(5), "cannot be made": 0} {
 			large := slices.ContainsFunc(docs, func(doc []byte) bool { return len(doc) >= spooledDocument })
 			if fails >= 0 && large {
-				continue // documents that are never held are lost
+				continue // documents that go straight to the file are lost
 			}
 			left = fails
 			got, b := build(func() (*mapped.Spool, error) {
@@ -199,6 +199,6 @@ func TestHeldDocumentsAreSpooled(t *testing.T) {
 		}
 	}
 	if spilled < 10 || stayed < 10 {
-		t.Errorf("documents went to a file %d times, and %d times it failed", spilled, stayed)
+		t.Errorf("documents went to a file %d times, and that failed %d times", spilled, stayed)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"svc/internal/jsontext"
 )
 
-// TestBeginningsAndTailsAreWholeStrings puts beginnings and tails together again, and compares them with the strings they were cut from.
-func TestBeginningsAndTailsAreWholeStrings(t *testing.T) {
+// TestBeginningsAndTails checks that beginnings and tails of cut strings add up to the strings.
+func TestBeginningsAndTails(t *testing.T) {
 	rng := testRand(t)
 	string2 := func() string {
 		words := [][]string{{"x", "word ", `\"`, `\\`, ",", "}", "é", `\ud83d\ude00`, `\n`, `\u00e9 `}, {"x", "東", `\\`}, {"ab "}, {" "}}[rng.IntN(4)]
@@ -49,7 +49,7 @@ func TestBeginningsAndTailsAreWholeStrings(t *testing.T) {
 		if err := jsontext.EachMember(got, func(key, value []byte) error {
 			i := key[2] - '0'
 			if wanted>>i&1 == 0 {
-				t.Errorf("round %d: %s is not wanted", round, key)
+				t.Errorf("round %d: %s was not requested", round, key)
 			}
 			wanted &^= 1 << i
 			if len(tails) == 0 || string(tails[0].Key()) != string(key) {
@@ -75,14 +75,14 @@ func TestBeginningsAndTailsAreWholeStrings(t *testing.T) {
 				}
 			}
 			if string(text) != string(jsontext.AppendUnquoted(nil, []byte(values[i]))) {
-				t.Errorf("round %d: %s is not what it was", round, key)
+				t.Errorf("round %d: %s differs", round, key)
 			}
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
 		if wanted&(1<<len(values)-1) != 0 || len(tails) > 0 {
-			t.Errorf("round %d: members %b are missing, %d tails are of none", round, wanted, len(tails))
+			t.Errorf("round %d: members %b are missing, %d tails belong to no member", round, wanted, len(tails))
 		}
 	}
 	if cuts == 0 {
@@ -90,7 +90,7 @@ func TestBeginningsAndTailsAreWholeStrings(t *testing.T) {
 	}
 }
 
-// TestTailOfADamagedDocument reads a tail whose pieces are cut short.
+// TestTailOfADamagedDocument reads a tail whose pieces are truncated.
 func TestTailOfADamagedDocument(t *testing.T) {
 	doc := []byte(`{"a":"` + strings.Repeat("some words ", 50_000) + `"}`)
 	r := Reader{docs: *readerOfDocs([][]byte{doc})}
@@ -105,5 +105,5 @@ func TestTailOfADamagedDocument(t *testing.T) {
 			return
 		}
 	}
-	t.Error("a tail ended before its string does")
+	t.Error("a truncated tail was read without an error")
 }

@@ -10,8 +10,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestWantedMembers reads some members of documents, which end behind the last wanted one or later. It compares them with those of the
-// whole documents, also once these are cached.
+// TestWantedMembers reads some members of documents and compares them with those of whole documents, before and after these are cached.
+// Reads may stop after the last wanted member.
 func TestWantedMembers(t *testing.T) {
 	rng := testRand(t)
 	fsys := vfs.NewMem()
@@ -62,7 +62,7 @@ func TestWantedMembers(t *testing.T) {
 			for k := range 9 {
 				wanted.Most += int(set >> k & 1)
 			}
-			wanted.Most *= min(1, rng.IntN(8)) // seldom not known
+			wanted.Most *= min(1, rng.IntN(8)) // rarely unknown
 			got, err := s.AppendMembers([]byte("before"), Row(row), wanted, nil)
 			if err != nil || !bytes.HasPrefix(got, []byte("before")) {
 				t.Fatalf("%q: %v", got, err)

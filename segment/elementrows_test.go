@@ -11,7 +11,7 @@ import (
 	"svc/simd"
 )
 
-// TestElementLayout reads what was written of elements: rows that are near, far, and farther than two bytes hold.
+// TestElementLayout reads written elements back, with row distances of each width.
 func TestElementLayout(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -26,7 +26,7 @@ func TestElementLayout(t *testing.T) {
 					}
 				}
 				if n > 1 {
-					rows[1] = rows[0] + uint32(apart) // so that the width is this one
+					rows[1] = rows[0] + uint32(apart) // forces this width
 					for i := 2; i < n; i++ {
 						rows[i] += uint32(apart)
 					}
@@ -60,15 +60,15 @@ func TestElementLayout(t *testing.T) {
 					}
 				}
 				if e.openElementRows(p[elementHeaderBytes:len(p)-1], w) {
-					t.Errorf("%d elements are read from a section that is cut", n)
+					t.Errorf("%d elements are read from a truncated section", n)
 				}
 			}
 		}
 	}
 }
 
-// TestElementRows compares the rows of marked elements with those that are looked up one by one: where all rows have elements and where
-// some have none, or a hundred.
+// TestElementRows compares the rows of marked elements with individual lookups, for rows that all have elements, and for rows with
+// none or a hundred.
 func TestElementRows(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -86,7 +86,7 @@ func TestElementRows(t *testing.T) {
 		}
 		p := e.ElementRows(0)
 		if p == nil {
-			t.Fatalf("seed %d, round %d: elements are in no order", seed, round)
+			t.Fatalf("seed %d, round %d: elements are not in order", seed, round)
 		}
 		if least == 1 && p.have != nil {
 			t.Fatalf("seed %d, round %d: not all rows have elements", seed, round)
@@ -103,7 +103,7 @@ func TestElementRows(t *testing.T) {
 			}
 			got, want := make([]uint64, (e.r.rows+63)/64), make([]uint64, (e.r.rows+63)/64)
 			if p.MarkRows(got, elements, 0); len(got) > 0 {
-				got[0] |= 1 // marks of others stay
+				got[0] |= 1 // earlier marks must stay
 				want[0] |= 1
 			}
 			if e.MarkRows(want, elements); !slices.Equal(got, want) {
@@ -113,7 +113,7 @@ func TestElementRows(t *testing.T) {
 	}
 }
 
-// TestElementRowsInParts does so with several parts: with rows whose elements are in two of them, and in three.
+// TestElementRowsInParts is TestElementRows with several parts, for rows with elements in two and three parts.
 func TestElementRowsInParts(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -155,7 +155,7 @@ func TestElementRowsInParts(t *testing.T) {
 	}
 }
 
-// TestElementRowsOfForgedSegments makes none of elements that are in no order, or in rows that are not there.
+// TestElementRowsOfForgedSegments checks that unordered elements and elements of missing rows are refused.
 func TestElementRowsOfForgedSegments(t *testing.T) {
 	for _, rows := range [][]uint32{{1, 0}, {0, 3}, {2, 2, 1}} {
 		e := &Elements{r: &Reader{rows: 3}, n: len(rows)}
@@ -164,7 +164,7 @@ func TestElementRowsOfForgedSegments(t *testing.T) {
 			e.above = binary.LittleEndian.AppendUint32(e.above, row)
 		}
 		if e.ElementRows(0) != nil {
-			t.Errorf("elements of rows %v pass", rows)
+			t.Errorf("elements of rows %v are accepted", rows)
 		}
 	}
 }

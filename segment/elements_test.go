@@ -14,14 +14,14 @@ import (
 	"svc/internal/vfs"
 )
 
-// element is what the twin keeps of an element.
+// element is the reference copy of an element.
 type element struct {
 	scope       FieldID
 	arrays      int
 	present     []FieldID
 	numbers     []numeric.Value // of field 31
 	strings     []string        // of field 32
-	late        []string        // of field 32, given after the elements inside
+	late        []string        // added after nested elements
 	null, empty bool            // of field 31
 	point       *[2]float64
 	inside      []*element
@@ -64,7 +64,7 @@ func addElements(b *Builder, all []*element) {
 		if e.null {
 			b.ElementNull(31, e.arrays)
 		}
-		b.ElementNull(33, e.arrays+1) // in an array: it is none of the element
+		b.ElementNull(33, e.arrays+1) // in an array, so it is not a null of the element
 		if e.empty {
 			b.ElementEmpty(31, e.arrays)
 		}
@@ -74,13 +74,13 @@ func addElements(b *Builder, all []*element) {
 		}
 		if e.point != nil {
 			b.ElementPoint(e.arrays, e.point[0], e.point[1])
-			b.ElementPoint(e.arrays, 1, 1) // the first stays
+			b.ElementPoint(e.arrays, 1, 1) // the first point is kept
 		}
 		b.LeaveElement()
 	}
 }
 
-// elementsText writes all that a segment says of its elements.
+// elementsText prints all contents of a segment's elements.
 func elementsText(e *Elements) string {
 	var b strings.Builder
 	if e == nil {
@@ -130,7 +130,7 @@ func elementsText(e *Elements) string {
 	return b.String()
 }
 
-// checkElements compares with the documents, element by element.
+// checkElements compares each element of a segment with the documents.
 func checkElements(t *testing.T, r *Reader, docs []*doc) {
 	t.Helper()
 	e := r.Elements()
@@ -206,7 +206,7 @@ func checkElements(t *testing.T, r *Reader, docs []*doc) {
 		walk(row, d.elements, nil)
 	}
 	if e != nil {
-		for step := range 4 { // by bits, but for sets with few elements
+		for step := range 4 { // by bits, except for small sets
 			some := roaring.BitmapOf(uint32(e.Len() + step))
 			for i := 0; i < e.Len(); i += 1 + step {
 				some.Add(uint32(i))
@@ -230,13 +230,13 @@ func checkElements(t *testing.T, r *Reader, docs []*doc) {
 		}
 		check("number", e.Len(), n)
 		if e.Column(33) != nil && !e.Column(33).Null().IsEmpty() {
-			t.Fatal("a null in an array is one of the element")
+			t.Fatal("a null in an array counts as a null of the element")
 		}
 	}
 }
 
-// A merge leaves out the values of fields that are not kept.
-func TestMergeOfElementsThatAreNotKept(t *testing.T) {
+// TestMergeDropsFieldsOfElements merges without some fields of elements.
+func TestMergeDropsFieldsOfElements(t *testing.T) {
 	fs := vfs.NewMem()
 	fixedSegment(t, fs, "a.seg")
 	in := openSegment(t, fs, "a.seg")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The blocks that are asked for have all rows, and few others.
+// TestItemsOfATable checks that the prefetched blocks contain all rows and few others.
 func TestItemsOfATable(t *testing.T) {
 	rng := testRand(t)
 	for range 300 {
@@ -25,25 +25,25 @@ func TestItemsOfATable(t *testing.T) {
 		asked, last, idle := map[int]bool{}, -1, 0
 		eachItems(at, n, width, rows, func(from, to int) {
 			if from >= to || last >= 0 && from <= last+joinedBlocks {
-				t.Fatalf("blocks %d to %d are asked for after those before %d", from, to, last)
+				t.Fatalf("blocks %d to %d are requested after those before %d", from, to, last)
 			}
 			for last = from; last < to; last++ {
 				if asked[last] = true; want[last] {
 					idle = 0
 				} else if idle++; idle > joinedBlocks {
-					t.Fatalf("block %d is the %dth in a row that has no row", last, idle)
+					t.Fatalf("block %d is number %d of consecutive blocks without rows", last, idle)
 				}
 			}
 		})
 		for i := range want {
 			if !asked[i] {
-				t.Fatalf("block %d is not asked for: %d rows of %d bytes from %d on", i, n, width, at)
+				t.Fatalf("block %d is not requested: %d rows of %d bytes from %d on", i, n, width, at)
 			}
 		}
 	}
 }
 
-// A piece is asked for once until that is long ago.
+// TestAskedPieces checks that a piece is requested again only after pieceFresh.
 func TestAskedPieces(t *testing.T) {
 	var a askedPieces
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -54,21 +54,21 @@ func TestAskedPieces(t *testing.T) {
 		for range 1000 {
 			i := rng.IntN(pieces)
 			if got := a.ask(i); got == seen[i] {
-				t.Fatalf("piece %d is asked for: %t", i, got)
+				t.Fatalf("piece %d: requested %t", i, got)
 			}
 			seen[i] = true
 		}
 		if a.ask(1 << 20) {
-			t.Error("a piece behind the section is asked for")
+			t.Error("a piece beyond the section is requested")
 		}
 		if a.renewed(pieces << pieceBits); seen[7] && a.ask(7) {
-			t.Error("it is forgotten at once")
+			t.Error("a piece is requested again at once")
 		}
 		a.since.Add(-int64(pieceFresh))
 	}
 	a.renewed(pieces << pieceBits).ask(7)
 	a.since.Add(int64(time.Hour)) // the clock is set back
 	if !a.renewed(pieces << pieceBits).ask(7) {
-		t.Error("it is not forgotten after the clock was set back")
+		t.Error("a piece is not requested again after the clock was set back")
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// A file has the bytes that were written, whatever the pieces, and all but the last of large pieces begin and end at multiples of their
-// size, unless the writer flushes.
+// TestPiecesOfFiles checks a file's contents, and that large writes are aligned to their size, except for the last one and for flushes.
 func TestPiecesOfFiles(t *testing.T) {
 	for _, large := range []bool{true, false} {
 		t.Run(fmt.Sprintf("large %v", large), func(t *testing.T) {
@@ -36,7 +35,7 @@ func TestPiecesOfFiles(t *testing.T) {
 				asked := 0
 				f, err := createFile(hooked, "x.seg", func(n int) error {
 					if n > writeStep {
-						t.Fatalf("throttle is asked for %d bytes", n)
+						t.Fatalf("the throttle was called for %d bytes", n)
 					}
 					asked += n
 					return nil
@@ -65,13 +64,13 @@ func TestPiecesOfFiles(t *testing.T) {
 				}
 				got, err := vfs.ReadFile(mem, "x.seg")
 				if err != nil || !bytes.Equal(got[:len(want)], want) || int64(len(got)) != length || asked != len(got) {
-					t.Fatalf("%d bytes: the file differs, or has %d bytes of %d, of which throttle was asked for %d (%v)", size, len(got), length, asked, err)
+					t.Fatalf("%d bytes: the file differs, or has %d bytes, want %d; the throttle was called for %d (%v)", size, len(got), length, asked, err)
 				}
 				if !bytes.HasPrefix(f.sums, sums) {
 					t.Errorf("%d bytes: checksums of blocks differ", size)
 				}
 				if least := len(want)/piece - flushed - 1; whole < least {
-					t.Errorf("%d bytes: %d whole pieces, at least %d expected", size, whole, least)
+					t.Errorf("%d bytes: %d whole pieces, want at least %d", size, whole, least)
 				}
 			}
 		})

@@ -10,13 +10,13 @@ import (
 	"svc/segment/rowlist"
 )
 
-func TestFollowedWordsStandBehindEachOther(t *testing.T) {
+func TestFollowedRows(t *testing.T) {
 	rng := testRand(t)
 	for n := range 60 {
 		fs := vfs.NewMem()
 		b := NewBuilder(BuilderOptions{})
 		documents := 1 + rng.IntN(1500)
-		share := [2]int{1 + rng.IntN(20), 1 + rng.IntN(4)} // of rows that have a word, one in so many
+		share := [2]int{1 + rng.IntN(20), 1 + rng.IntN(4)} // one row in share has the word
 		far := []int{3, 20, 300}[rng.IntN(3)]
 		for row := range documents {
 			b.StartDoc(DocID(row), fmt.Appendf(nil, "%d", row), []byte("{}"))

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Rows are chosen by the bits of their ordinals in tables of each width. Rows without an ordinal have the bit behind the last one, and so
-// do ordinals of forged tables that are too large.
+// TestChosen selects rows by the bits of their ordinals, in tables of each width. Rows without an ordinal, and rows with an invalid one in
+// a forged table, have the bit after the last ordinal.
 func TestChosen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	for round := range 600 {
 		width := []int{1, 2, 4}[round%3]
-		size := 1 + rng.IntN([]int{20, 70, 254, 300}[rng.IntN(4)]) // more than a byte tells, too
+		size := 1 + rng.IntN([]int{20, 70, 254, 300}[rng.IntN(4)]) // also more than fit into a byte
 		f := forward{kind: forwardSingle, width: width, ords: make([]byte, width*rng.IntN(300))}
 		for i := range len(f.ords) / width {
 			ord := uint32(rng.IntN(size + 3))

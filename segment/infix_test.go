@@ -16,14 +16,14 @@ import (
 
 func allFields(FieldID) bool { return true }
 
-// lowerInfix makes infix indexes of small columns: with so few slots, some blocks are candidates by chance.
+// lowerInfix enables infix indexes for small columns. With few slots, some blocks are false positives.
 func lowerInfix(slots, block int) (restore func()) {
 	was, least, size := infixSlots, MinInfixBytes, InfixBlockBytes
 	infixSlots, MinInfixBytes, InfixBlockBytes = slots, 1, block
 	return func() { infixSlots, MinInfixBytes, InfixBlockBytes = was, least, size }
 }
 
-// infixTexts are random texts of few letters, so that parts of them are frequent.
+// infixTexts returns random texts of few letters, so that their parts are frequent.
 func infixTexts(rng *rand.Rand, n int) []string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -36,7 +36,7 @@ func infixTexts(rng *rand.Rand, n int) []string {
 	return texts
 }
 
-// infixSegment writes texts to the fields 1, which has an infix index, and 2, which has none.
+// infixSegment writes texts to the fields 1, with an infix index, and 2, without.
 func infixSegment(t testing.TB, fs vfs.FS, name string, first DocID, texts []string) *Reader {
 	t.Helper()
 	b := NewBuilder(BuilderOptions{Infix: func(f FieldID) bool { return f == 1 }})
@@ -54,8 +54,7 @@ func infixSegment(t testing.TB, fs vfs.FS, name string, first DocID, texts []str
 	return openSegment(t, fs, name)
 }
 
-// checkInfix asks a column for parts in each way and compares with reading all of its strings. It returns how many strings the index ruled
-// out.
+// checkInfix compares each kind of infix search with a scan of all strings. It returns the number of strings that the index ruled out.
 func checkInfix(t *testing.T, name string, rng *rand.Rand, c *Column) (ruledOut int) {
 	t.Helper()
 	for range 40 {
@@ -77,7 +76,7 @@ func checkInfix(t *testing.T, name string, rng *rand.Rand, c *Column) (ruledOut 
 		for _, r := range append(ranges, OrdinalRange{c.Strings(), c.Strings()}) {
 			for ; next < r.Lo; next++ {
 				if ruledOut++; holds(next) {
-					t.Fatalf("%s: %q is in string %d %q, which is ruled out", name, part, next, c.String(next))
+					t.Fatalf("%s: %q: the index ruled out string %d, %q, which contains it", name, part, next, c.String(next))
 				}
 			}
 			next, count = r.Hi, count+r.Hi-r.Lo
@@ -98,7 +97,7 @@ func checkInfix(t *testing.T, name string, rng *rand.Rand, c *Column) (ruledOut 
 	return ruledOut
 }
 
-// TestInfixRandom compares infix indexes, built, merged, copied and beside a segment, with reading all strings.
+// TestInfixRandom compares built, merged, copied and separate infix indexes with scans of all strings.
 func TestInfixRandom(t *testing.T) {
 	seed := rand.Uint64()
 	defer func() {
@@ -143,12 +142,11 @@ func TestInfixRandom(t *testing.T) {
 		}
 	}
 	if infixSlots >= 256 && ruledOut == 0 {
-		t.Error("the indexes ruled no string out")
+		t.Error("the indexes ruled out no string")
 	}
 }
 
-// TestInfixBits compares the bits of all slots with those that each trigram sets by itself, for fewer blocks than a word has bits and for
-// more.
+// TestInfixBits compares the bits of all slots with those that single trigrams set, for fewer and more blocks than a word has bits.
 func TestInfixBits(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -179,13 +177,13 @@ func TestInfixBits(t *testing.T) {
 	}
 }
 
-// TestInfixOfAnotherColumn checks that an index is not used for a column that was replaced, and one of another version is not read.
+// TestInfixOfAnotherColumn checks that an index is not used for a replaced column, and that an index of another version is ignored.
 func TestInfixOfAnotherColumn(t *testing.T) {
 	defer lowerInfix(64, 16)()
 	fs := vfs.NewMem()
 	r := infixSegment(t, fs, "a.seg", 0, []string{"one text", "another one", "and one more of these"})
 	if !r.Column(1).Infixed() || r.openInfix(1, r.columns.Load().of[1].checksum+1) != nil || r.openInfix(2, r.columns.Load().of[2].checksum) != nil {
-		t.Error("an index is used for a column that it was not made of")
+		t.Error("an index is used for another column")
 	}
 	data := bytes.Clone(r.data)
 	s := sectionOf(data, tagInfix)
@@ -195,7 +193,7 @@ func TestInfixOfAnotherColumn(t *testing.T) {
 	if entries, err := other.infixEntries(); entries != nil || err != nil {
 		t.Errorf("another version: %v, %v", entries, err)
 	}
-	for _, at := range []int64{0, 12, 16, 32, 40} { // what the lengths depend on
+	for _, at := range []int64{0, 12, 16, 32, 40} { // fields that determine lengths
 		data := bytes.Clone(r.data)
 		data[s.offset+at+2] ^= 0x55
 		other := &Reader{data: data, sections: r.sections}
@@ -206,7 +204,7 @@ func TestInfixOfAnotherColumn(t *testing.T) {
 	}
 }
 
-// TestShortColumnsHaveNoInfix checks the bound by which small columns are read.
+// TestShortColumnsHaveNoInfix checks the minimum size of columns with an index.
 func TestShortColumnsHaveNoInfix(t *testing.T) {
 	fs := vfs.NewMem()
 	for _, n := range []int{MinInfixBytes/1000 - 1, MinInfixBytes/1000 + 1} {
@@ -221,7 +219,7 @@ func TestShortColumnsHaveNoInfix(t *testing.T) {
 	}
 }
 
-// TestInfixBesideASegment checks indexes in a file of columns, and those that a merge makes of it.
+// TestInfixBesideASegment checks indexes in a column file, and after a merge takes them in.
 func TestInfixBesideASegment(t *testing.T) {
 	defer lowerInfix(256, 16)()
 	fs := vfs.NewMem()
@@ -249,8 +247,8 @@ func TestInfixBesideASegment(t *testing.T) {
 	}
 }
 
-// BenchmarkInfixWrite writes columns of names and of descriptions, with and without infix indexes, and no words: so the index is as much of
-// the work as it can be. The bytes are those of the column, without the documents.
+// BenchmarkInfixWrite writes columns of names and of descriptions, with and without infix indexes and without words, so that the index is
+// the largest possible share. It counts the bytes of columns, without documents.
 func BenchmarkInfixWrite(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var words []string

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// fixedSegment writes a small segment with something in every section.
+// fixedSegment writes a small segment in which no section is empty.
 func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	t.Helper()
 	defer lowerThresholds(3, 5)()
@@ -92,7 +92,7 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.Shape(&geo.ShapePart{Kind: geo.PointShape, Rings: [][]geo.LngLat{{{Lng: 151.2093, Lat: -33.8688}}}})
 	b.Shape(&geo.ShapePart{Kind: geo.LineShape, Rings: [][]geo.LngLat{{{Lng: 1.0 / 3, Lat: 50}, {Lng: 2, Lat: 51}}}})
 	b.EndDoc()
-	for i := range 40 { // a prefix with enough words
+	for i := range 40 { // enough words for a prefix
 		if i == 0 {
 			b.StartDoc(8, []byte("k4"), []byte(`{}`))
 			b.Vectors(0, DocVectors{Vectors: []float32{1, 0}})
@@ -134,12 +134,12 @@ func TestInspectPrintsEveryByteOfASmallSegment(t *testing.T) {
 			return "nothing"
 		}
 		if g, w := line(gotLines), line(wantLines); g != w {
-			t.Fatalf("line %d of %s (write it anew with -update, and review the difference)\n got %s\nwant %s", i+1, golden, g, w)
+			t.Fatalf("line %d of %s (rewrite it with -update, and review the difference)\n got %s\nwant %s", i+1, golden, g, w)
 		}
 	}
 }
 
-func TestInspectOfDamagePrintsTheRest(t *testing.T) {
+func TestInspectSkipsDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	fixedSegment(t, fs, "small.seg")
 	data := readFile(t, fs, "small.seg")
@@ -155,7 +155,7 @@ func TestInspectOfDamagePrintsTheRest(t *testing.T) {
 	}
 }
 
-// TestSummary looks at what is said of a small segment, whole and damaged: every kind of section that it has, and how much of it.
+// TestSummary checks the summary of a small segment, sound and damaged: every kind of section and its size.
 func TestSummary(t *testing.T) {
 	fs := vfs.NewMem()
 	fixedSegment(t, fs, "s.seg")
@@ -175,7 +175,7 @@ func TestSummary(t *testing.T) {
 	}
 	for _, s := range r.sections {
 		if k := kindOf(s.tag); !strings.Contains(b.String(), k.meaning) {
-			t.Errorf("nothing of %v in\n%s", s.tag, b.String())
+			t.Errorf("no %v in\n%s", s.tag, b.String())
 		}
 	}
 	whole, err := vfs.ReadFile(fs, "s.seg")
@@ -193,7 +193,7 @@ func TestSummary(t *testing.T) {
 		}
 		b.Reset()
 		if err := Summarize(&b, fs, "d.seg"); !apierr.IsCorruption(err) || !strings.Contains(b.String(), "CHECKSUM WRONG") {
-			t.Errorf("a wrong bit in %v: %v\n%s", s.tag, err, b.String())
+			t.Errorf("a flipped bit in %v: %v\n%s", s.tag, err, b.String())
 		}
 	}
 }

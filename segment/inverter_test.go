@@ -12,8 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestInvertedLists compares the lists of words with those of a map. Their code has from one byte to several slices, and is read more than
-// once, as after a segment that could not be written.
+// TestInvertedLists compares the lists of words with a map. Encoded lists take one byte to several slices, and are read twice, as
+// after a failed write.
 func TestInvertedLists(t *testing.T) {
 	rng := testRand(t)
 	var v inverter
@@ -30,7 +30,7 @@ func TestInvertedLists(t *testing.T) {
 			n := rng.IntN(1 << rng.IntN(11))
 			word := fmt.Sprint(n)
 			if n%5 == 0 {
-				word = fmt.Sprintf("%0*d", entryWord+n%7, n) // some are longer than an entry has
+				word = fmt.Sprintf("%0*d", entryWord+n%7, n) // some are too long for an entry
 			}
 			if position += rng.IntN(1 << rng.IntN(14)); position > 0xffff {
 				break
@@ -86,7 +86,7 @@ func TestInvertedLists(t *testing.T) {
 				}
 			}
 			if at != len(fr.positions) {
-				t.Fatalf("%q has %d bytes of positions, %d were expected", word, len(fr.positions), at)
+				t.Fatalf("%q has %d bytes of positions, want %d", word, len(fr.positions), at)
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func TestInvertedLists(t *testing.T) {
 	}
 }
 
-// Words that wait count, too, when the size of all words is checked.
+// TestTooManyWords checks that queued words count towards the limit of words in memory.
 func TestTooManyWords(t *testing.T) {
 	defer func(before int) { mostOffset = before }(mostOffset)
 	mostOffset = 0

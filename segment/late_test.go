@@ -17,7 +17,7 @@ import (
 	"svc/internal/vfs"
 )
 
-func init() { leastLate = 0 } // so that small files have late sections, too
+func init() { leastLate = 0 } // also for small files
 
 // segmentOfWords writes a segment with a dictionary of several pieces and returns its words.
 func segmentOfWords(t *testing.T, rng *rand.Rand, name string) []string {
@@ -48,7 +48,7 @@ func segmentOfWords(t *testing.T, rng *rand.Rand, name string) []string {
 	return words
 }
 
-// said is what a segment says of a word: its rows, the number of words that begin with some of its bytes, and misspelt forms.
+// said prints what a segment returns for a word: its rows, the number of words with a common prefix, and misspelt forms.
 func said(t *testing.T, r *Reader, word string, typos vellum.Automaton) string {
 	t.Helper()
 	var b strings.Builder
@@ -77,7 +77,7 @@ func said(t *testing.T, r *Reader, word string, typos vellum.Automaton) string {
 	return b.String()
 }
 
-// A file that was opened quickly says what it says once all is verified.
+// TestLateSections checks that a segment opened by OpenQuick gives the same answers before and after its late sections are verified.
 func TestLateSections(t *testing.T) {
 	rng := testRand(t)
 	name := filepath.Join(t.TempDir(), "a.seg")
@@ -88,7 +88,7 @@ func TestLateSections(t *testing.T) {
 	}
 	defer want.Close()
 	if want.late.Load() {
-		t.Fatal("Open leaves sections to be verified")
+		t.Fatal("Open left sections unverified")
 	}
 	quick, err := OpenQuick(vfs.OS, name)
 	if err != nil {
@@ -129,18 +129,19 @@ func TestLateSections(t *testing.T) {
 	}
 	compare(200)
 	if !quick.late.Load() {
-		t.Error("nothing was late")
+		t.Error("no section was late")
 	}
 	quick.ReadAhead()
 	compare(50)
 	quick.ahead.reading.Wait()
 	if quick.late.Load() {
-		t.Error("what was read ahead is late")
+		t.Error("sections are late after the read-ahead")
 	}
 	compare(50)
 }
 
-// Damage of a late section is met before an answer is made of it, and reading ahead reports it, as damage that Open would have found.
+// TestDamageOfLateSections checks that damage in a late section is found before an answer uses it, and that the read-ahead
+// reports it like Open.
 func TestDamageOfLateSections(t *testing.T) {
 	rng := testRand(t)
 	dir := t.TempDir()
@@ -166,7 +167,7 @@ func TestDamageOfLateSections(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := OpenQuick(vfs.OS, file)
-			if apierr.IsCorruption(err) { // in a block at an end: all was verified
+			if apierr.IsCorruption(err) { // in a block at an end, where all was verified
 				continue
 			}
 			if err != nil {
@@ -193,7 +194,7 @@ func TestDamageOfLateSections(t *testing.T) {
 				switch {
 				case err == nil:
 					if want := said(t, want, word, typos); got != want {
-						t.Fatalf("a damaged %v says of %s: %s, want %s", tag, word, got, want)
+						t.Fatalf("a damaged %v answers for %s: %s, want %s", tag, word, got, want)
 					}
 				case !apierr.IsCorruption(err) || told == 0:
 					t.Fatal(err)
@@ -213,11 +214,11 @@ func TestDamageOfLateSections(t *testing.T) {
 		}
 	}
 	if met[tagTerms] == 0 || met[tagDocIDs] == 0 || met[tagTermFilter] != 0 {
-		t.Errorf("damage was met so often: %v", met)
+		t.Errorf("damage was found so often: %v", met)
 	}
 }
 
-// Damage in a section that shares a block with an end of a late one does not keep the file from being opened.
+// TestDamageBesideLateSections damages a section that shares a block with the end of a late one: the file can still be opened.
 func TestDamageBesideLateSections(t *testing.T) {
 	rng := testRand(t)
 	dir := t.TempDir()

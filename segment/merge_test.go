@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// mergeInputs makes three segments whose documents interleave, with some deleted.
+// mergeInputs makes three segments with interleaved documents, some of them deleted.
 func mergeInputs(t *testing.T, fs vfs.FS, docs int) []Live {
 	t.Helper()
 	rng := testRand(t)
@@ -50,13 +50,13 @@ func TestMergeStopsWhenCancelled(t *testing.T) {
 	for row := range Row(84) {
 		big.String(row, 1, []byte(strings.Repeat("x", 60000)+fmt.Sprint(row)), nil)
 	}
-	o.Columns = big // enough to write that the throttle is asked before the end
+	o.Columns = big // large enough that the throttle is called before the end
 	_, err := Merge(ctx, mem, "out.seg", in, o)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if err == nil {
-		t.Fatal("the merge went on")
+		t.Fatal("the merge did not stop")
 	}
 	mustNotExist(t, mem, "out.seg")
 	cancel()
@@ -66,7 +66,7 @@ func TestMergeStopsWhenCancelled(t *testing.T) {
 	mustNotExist(t, mem, "out.seg")
 }
 
-func TestMergeStopsWhenTheThrottleSaysSo(t *testing.T) {
+func TestMergeStopsOnThrottleError(t *testing.T) {
 	mem := vfs.NewMem()
 	in := mergeInputs(t, mem, 60)
 	stop := errors.New("stop")
@@ -76,7 +76,7 @@ func TestMergeStopsWhenTheThrottleSaysSo(t *testing.T) {
 	mustNotExist(t, mem, "out.seg")
 }
 
-func TestThrottleHearsOfEveryByte(t *testing.T) {
+func TestThrottleCountsEveryByte(t *testing.T) {
 	mem := vfs.NewMem()
 	in := mergeInputs(t, mem, 60)
 	var sum int64
@@ -103,7 +103,7 @@ func TestMergeRefusesDamagedInput(t *testing.T) {
 	mustNotExist(t, mem, "out.seg")
 }
 
-func TestMergeRefusesADocumentThatLivesTwice(t *testing.T) {
+func TestMergeRefusesDuplicateDocuments(t *testing.T) {
 	mem := vfs.NewMem()
 	in := mergeInputs(t, mem, 60)
 	if _, err := Merge(context.Background(), mem, "out.seg", append(in, in[0]), MergeOptions{}); err == nil || !strings.Contains(err.Error(), "twice") && !strings.Contains(err.Error(), "two rows") {
@@ -112,7 +112,7 @@ func TestMergeRefusesADocumentThatLivesTwice(t *testing.T) {
 	mustNotExist(t, mem, "out.seg")
 }
 
-func TestMergeRefusesColumnsOfAnotherSize(t *testing.T) {
+func TestMergeRefusesColumnsOfAnotherRowCount(t *testing.T) {
 	mem := vfs.NewMem()
 	in := mergeInputs(t, mem, 60)
 	if _, err := Merge(context.Background(), mem, "out.seg", in, MergeOptions{Columns: NewColumnSet(5, nil)}); err == nil {
@@ -120,9 +120,9 @@ func TestMergeRefusesColumnsOfAnotherSize(t *testing.T) {
 	}
 }
 
-// TestNoFileIsLeftWhenWritingFails breaks each file operation of a build and of a merge once.
-func TestNoFileIsLeftWhenWritingFails(t *testing.T) {
-	defer lowerThresholds(8, 16)() // a graph is built from what is written
+// TestFailedWriteLeavesNoFile makes each file operation of a build and of a merge fail once.
+func TestFailedWriteLeavesNoFile(t *testing.T) {
+	defer lowerThresholds(8, 16)() // the graph is built from the written file
 	mem := vfs.NewMem()
 	in := mergeInputs(t, mem, 60)
 	broken := errors.New("broken")
@@ -146,7 +146,7 @@ func TestNoFileIsLeftWhenWritingFails(t *testing.T) {
 			hooked := vfs.Hook(mem, vfs.FailFrom(n, 1, func(o vfs.Op) bool { return o.Kind != vfs.OpRemove }, broken))
 			err := write(hooked)
 			if err == nil {
-				if n < 3 { // create, write, sync, close at least
+				if n < 3 { // at least create, write, sync and close
 					t.Fatalf("%s: only %d operations", name, n)
 				}
 				if err := mem.Remove("out.seg"); err != nil {
@@ -163,7 +163,7 @@ func TestNoFileIsLeftWhenWritingFails(t *testing.T) {
 	}
 }
 
-// TestMergeOfAnOlderSegment merges a file as features 1 wrote it, without dotted keys, with one of today.
+// TestMergeOfAnOlderSegment merges a file of features 1, without dotted keys, with a current one.
 func TestMergeOfAnOlderSegment(t *testing.T) {
 	mem := vfs.NewMem()
 	in := mergeInputs(t, mem, 300)
@@ -175,7 +175,7 @@ func TestMergeOfAnOlderSegment(t *testing.T) {
 	table := data[len(data)-footerBytes-len(sections)*entryBytes:]
 	for i, s := range sections {
 		if s.tag == tagDottedKeys {
-			copy(table[i*entryBytes:], "what") // a kind that no reader knows
+			copy(table[i*entryBytes:], "what") // an unknown kind
 		}
 	}
 	data[len(data)-footerBytes+32] = 1
@@ -216,8 +216,8 @@ func TestMergeOfAnOlderSegment(t *testing.T) {
 	}
 }
 
-// TestManyPositionsAreCopied merges the same inputs twice, once with all positions copied from the inputs when they are written: the
-// files are the same.
+// TestManyPositionsAreCopied merges the same inputs with and without copying all positions from the inputs during the write, and
+// compares the files.
 func TestManyPositionsAreCopied(t *testing.T) {
 	mem := vfs.NewMem()
 	in := mergeInputs(t, mem, 900)
@@ -240,7 +240,7 @@ func TestManyPositionsAreCopied(t *testing.T) {
 	defer func() { copyFrom = old }()
 	for _, copyFrom = range []int{0, 100, 1000} {
 		if merge("got.seg") != want {
-			t.Errorf("positions from %d bytes on are copied: the file is another one", copyFrom)
+			t.Errorf("positions from %d bytes on are copied: the file differs", copyFrom)
 		}
 		if err := mem.Remove("got.seg"); err != nil {
 			t.Fatal(err)
@@ -248,7 +248,7 @@ func TestManyPositionsAreCopied(t *testing.T) {
 	}
 }
 
-// TestManyRows passes the 65,536 rows of a Roaring container, in a build and in a merge.
+// TestManyRows exceeds the 65,536 rows of a Roaring container in a build and in a merge.
 func TestManyRows(t *testing.T) {
 	mem := vfs.NewMem()
 	const rows = 40000

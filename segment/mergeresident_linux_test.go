@@ -11,7 +11,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// residentOf returns how many bytes of a mapped file the process has in memory, by /proc/self/smaps.
+// residentOf returns the resident bytes of a mapped file according to /proc/self/smaps.
 func residentOf(t *testing.T, name string) int {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/smaps")
@@ -34,8 +34,8 @@ func residentOf(t *testing.T, name string) int {
 	return total
 }
 
-// TestMergeGivesBackWhatItRead merges segments of three times what may stay in memory of them.
-func TestMergeGivesBackWhatItRead(t *testing.T) {
+// TestMergeReleasesPages merges segments of three times the size that may stay resident.
+func TestMergeReleasesPages(t *testing.T) {
 	dir, rng := t.TempDir(), testRand(t)
 	var in []Live
 	var names []string
@@ -79,7 +79,7 @@ func TestMergeGivesBackWhatItRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if most == 0 {
-		t.Fatal("nothing was seen in memory: the test measures nothing")
+		t.Fatal("no resident bytes: the test measures nothing")
 	}
 	if most > 2*residentBytes {
 		t.Errorf("%d MiB of %d MiB were in memory at once, want at most %d", most>>20, size>>20, 2*residentBytes>>20)

@@ -13,15 +13,15 @@ import (
 	"svc/segment/rowlist"
 )
 
-// TestCostsOfStretchesAreThoseOfEachRow compares what is read of all rows of a stretch with the positions of one row after the other.
-func TestCostsOfStretchesAreThoseOfEachRow(t *testing.T) {
+// TestCostsOfRuns compares costs that are read for a run of rows with the positions of each row.
+func TestCostsOfRuns(t *testing.T) {
 	rng := testRand(t)
 	for n := range 60 {
 		fs := vfs.NewMem()
 		b := NewBuilder(BuilderOptions{})
 		documents := 1 + rng.IntN(1500)
 		if n%4 == 0 {
-			documents += 5000 // with rows of any code
+			documents += 5000 // enough rows for every encoding
 		}
 		step := 1 + rng.IntN([]int{3, 30, 300}[n%3])
 		words := []string{"left", "right"}
@@ -72,7 +72,7 @@ func TestCostsOfStretchesAreThoseOfEachRow(t *testing.T) {
 			t.Fatalf("%d: rows %d…%d of %d, least at %d: costs differ", n, first, first+len(costs)-1, documents, nearest)
 		}
 
-		for _, other := range []FieldPosting{g, f} { // a word can be its own neighbour
+		for _, other := range []FieldPosting{g, f} { // a word may be its own neighbour
 			for i := range costs {
 				costs[i] = uint8(rng.IntN(FarApart + 1))
 				want[i] = costs[i]
@@ -98,7 +98,7 @@ func TestCostsOfStretchesAreThoseOfEachRow(t *testing.T) {
 	}
 }
 
-// TestRowsThatDoNotAscend reads positions of rows that only a forged file names: outside of those asked for.
+// TestRowsThatDoNotAscend reads positions of unordered rows, which only a forged file has.
 func TestRowsThatDoNotAscend(t *testing.T) {
 	of := make([]uint32, 400)
 	for i := range of {
@@ -132,7 +132,7 @@ func TestRowsThatDoNotAscend(t *testing.T) {
 	}
 }
 
-// FuzzStretch reads positions that are none.
+// FuzzStretch reads arbitrary bytes as positions.
 func FuzzStretch(f *testing.F) {
 	f.Add([]byte{0xc0, 0x41, 0xc2}, []byte{0x40, 0xc1}, uint8(3))
 	f.Add([]byte{0x3f, 0x3f, 0x3f, 0x3f}, []byte{0x80}, uint8(2))

@@ -18,15 +18,15 @@ import (
 	"svc/segment/rowlist"
 )
 
-// smallNeighbours makes what neighbours are gathered in small, until what it returns is called.
+// smallNeighbours shrinks the buffers that gather neighbours until restore is called.
 func smallNeighbours(numbers, tail, occurrences int) (restore func()) {
 	n, s, w := pairNumbers, spoolTail, windowOccurrences
 	pairNumbers, spoolTail, windowOccurrences = numbers, tail, occurrences
 	return func() { pairNumbers, spoolTail, windowOccurrences = n, s, w }
 }
 
-// neighbourTexts adds documents of words, of which some are frequent, and returns rows that are deleted. Document i of segment n of so
-// many has the number i·of + n.
+// neighbourTexts adds documents of words, some of them frequent, and returns the rows to delete. Document i of segment n has the
+// number i·of + n.
 func neighbourTexts(b *Builder, rng *rand.Rand, documents, words, n, of int) *roaring.Bitmap {
 	deleted := roaring.New()
 	for row := range documents {
@@ -35,13 +35,13 @@ func neighbourTexts(b *Builder, rng *rand.Rand, documents, words, n, of int) *ro
 			at := uint16(rng.IntN(3) * rng.IntN(200))
 			for range rng.IntN(10) * (1 + rng.IntN(50)/49*20) {
 				b.Word(f, neighbourWord(rng.IntN(1+rng.IntN(words))), at)
-				if rng.IntN(9) == 0 { // two at one position
+				if rng.IntN(9) == 0 { // two words at one position
 					b.Word(f, fmt.Append(nil, "z", rng.IntN(2)), at)
 				}
 				at += 1 + uint16(rng.IntN(2)*rng.IntN(2))
 			}
 		}
-		if row/100%2 == 0 { // in each of many rows
+		if row/100%2 == 0 { // in every row of a range
 			b.Word(1, []byte("often"), 60_000)
 			b.Word(1, []byte("so"), 60_001)
 		}
@@ -55,9 +55,8 @@ func neighbourTexts(b *Builder, rng *rand.Rand, documents, words, n, of int) *ro
 
 func neighbourWord(i int) []byte { return fmt.Appendf(nil, "w%03d", i) }
 
-// TestNeighboursAreThoseOfThePositions builds and merges segments of words that are neighbours all the time, and compares what the
-// section says with what the positions say.
-func TestNeighboursAreThoseOfThePositions(t *testing.T) {
+// TestNeighboursMatchPositions builds and merges segments with many pairs of adjacent words, and compares the section with the positions.
+func TestNeighboursMatchPositions(t *testing.T) {
 	defer lowerThresholds(1<<20, 1<<20)()
 	prefixes := unionBytes
 	defer func() { unionBytes = prefixes }()
@@ -70,9 +69,9 @@ func TestNeighboursAreThoseOfThePositions(t *testing.T) {
 		words, inputs := 4+rng.IntN(8), 1+rng.IntN(3)
 		documents := func() int { return 1 + rng.IntN(200) }
 		switch round {
-		case 0: // more than is brought into order at once
+		case 0: // more than are sorted at once
 			documents = func() int { return 2*neighbourWindow + rng.IntN(200) }
-		case 1: // more than a byte numbers
+		case 1: // more than a byte can number
 			words, inputs, documents = 400, 2, func() int { return 700 }
 			NeighbourRows = 1
 		default:
@@ -96,7 +95,7 @@ func TestNeighboursAreThoseOfThePositions(t *testing.T) {
 		merged := openSegment(t, mem, "merged.seg")
 		known += compareNeighbours(t, rng, merged)
 		if round == 1 && len(merged.allNeighbours().words) <= 300*neighbourWordBytes {
-			t.Errorf("%d bytes of words are no more than 300", len(merged.allNeighbours().words))
+			t.Errorf("words take %d bytes, want more than 300 words", len(merged.allNeighbours().words))
 		}
 		d, b := codesOfPairs(merged)
 		deltas, bitmaps = deltas+d, bitmaps+b
@@ -125,13 +124,13 @@ func codesOfPairs(r *Reader) (deltas, bitmaps int) {
 	return deltas, bitmaps
 }
 
-// knownPair is two words and a field.
+// knownPair is a pair of words in a field.
 type knownPair struct {
 	left, right string
 	field       FieldID
 }
 
-// compareNeighbours returns how many pairs the segment knows.
+// compareNeighbours returns the number of pairs in the section.
 func compareNeighbours(t *testing.T, rng *rand.Rand, r *Reader) (known int) {
 	t.Helper()
 	if err := r.Verify(); err != nil {
@@ -139,7 +138,7 @@ func compareNeighbours(t *testing.T, rng *rand.Rand, r *Reader) (known int) {
 	}
 	var words []string
 	var postings []Posting
-	of := map[FieldID]map[Row]map[uint16][]string{} // the known words by where they stand
+	of := map[FieldID]map[Row]map[uint16][]string{} // the known words by position
 	it := r.Terms(nil, nil, nil)
 	for it.Next() {
 		p, word := it.Posting(), string(it.Word())
@@ -192,7 +191,7 @@ func compareNeighbours(t *testing.T, rng *rand.Rand, r *Reader) (known int) {
 			slices.Sort(together)
 			rows := r.NeighboursIn(postings[i], postings[k], func(f FieldID) bool { return some>>f&1 != 0 })
 			if got := rows.ToArray(); !slices.Equal(got, slices.Compact(together)) {
-				t.Fatalf("%s %s in fields %b: rows %v, not %v", a, b, some, got, together)
+				t.Fatalf("%s %s in fields %b: rows %v, want %v", a, b, some, got, together)
 			}
 			count, ok := r.CountNeighbours(postings[i], postings[k])
 			all := 0
@@ -215,7 +214,7 @@ func compareNeighbours(t *testing.T, rng *rand.Rand, r *Reader) (known int) {
 			}
 		}
 	}
-	for range 20 { // some beside some
+	for range 20 { // sets of words beside each other
 		in := func(f FieldID) bool { return f > 0 }
 		var left, right []Posting
 		union := roaring.New()
@@ -246,8 +245,8 @@ func compareNeighbours(t *testing.T, rng *rand.Rand, r *Reader) (known int) {
 	return known
 }
 
-// TestFrequentWordsAreThoseWithTheMostRows tells of more words than are kept.
-func TestFrequentWordsAreThoseWithTheMostRows(t *testing.T) {
+// TestFrequentWords adds more words than are kept: those with the most rows must remain.
+func TestFrequentWords(t *testing.T) {
 	rng := testRand(t)
 	q := newFrequentWords(NeighbourSegmentRows, false)
 	rows := make([]uint32, 100_000)
@@ -276,8 +275,8 @@ func TestFrequentWordsAreThoseWithTheMostRows(t *testing.T) {
 	}
 }
 
-// TestVerifyOfNeighboursSaysWhatIsWrong changes the section, with checksums that are right.
-func TestVerifyOfNeighboursSaysWhatIsWrong(t *testing.T) {
+// TestVerifyOfNeighbours corrupts the section under valid checksums.
+func TestVerifyOfNeighbours(t *testing.T) {
 	defer lowerThresholds(1<<20, 1<<20)()
 	mem := vfs.NewMem()
 	b := NewBuilder(BuilderOptions{})
@@ -294,7 +293,7 @@ func TestVerifyOfNeighboursSaysWhatIsWrong(t *testing.T) {
 	}
 	data := readFile(t, mem, "x.seg")
 	s := sectionOf(data, tagNeighbours)
-	// Words 0 to 3 stand behind each other in field 1, 0 and 1 in field 2.
+	// Words 0 to 3 follow each other in field 1, words 0 and 1 in field 2.
 	const (
 		words  = neighbourHeadBytes
 		blocks = words + 4*neighbourWordBytes

@@ -14,8 +14,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestNumberSums reads the numbers and strings of rows in each width of ordinals, and adds whole numbers up: they are those that RowNumbers
-// and RowStrings tell.
+// TestNumberSums reads the numbers and strings of rows in each ordinal width and sums whole numbers, and compares them with RowNumbers
+// and RowStrings.
 func TestNumberSums(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -23,7 +23,7 @@ func TestNumberSums(t *testing.T) {
 	for round := range 12 {
 		different := []int{3, 2000, 1 << 20}[round%3]
 		rows := 300 + r.IntN(3000)
-		if round == 2 { // more values than two bytes can number
+		if round == 2 { // more values than fit into two bytes
 			rows = 80_000
 		}
 		whole := round < 3 || r.IntN(4) > 0
@@ -70,7 +70,7 @@ func TestNumberSums(t *testing.T) {
 			_, ok := Whole(numbers.Number(ord).Float)
 			wantWhole = wantWhole && ok
 		}
-		for range 2 { // the second answer is a remembered one
+		for range 2 { // the second answer is cached
 			if got := numbers.SumsNumbers(); got != wantWhole {
 				t.Fatalf("seed %d, round %d: all numbers are whole: %v, want %v", seed, round, got, wantWhole)
 			}
@@ -119,7 +119,7 @@ func TestNumberSums(t *testing.T) {
 				have, times = append(have, uint32(ord)), append(times, n)
 			}
 		}
-		for half := range 2 { // the second half is added to a sum
+		for half := range 2 { // the second half is added to the first sum
 			if from, to := half*(len(have)/2), len(have)/2+half*(len(have)-len(have)/2); from < to {
 				numbers.SumCounted(&tallied, have[from:to], times[from:to])
 			}
@@ -185,7 +185,7 @@ func TestIntervalBounds(t *testing.T) {
 	}
 	c := openSegment(t, fs, "s.seg").Column(0)
 	if !c.SumsNumbers() {
-		t.Fatal("the numbers are not summed")
+		t.Fatal("the numbers have no sum")
 	}
 	for _, size := range []int64{4096, 4097, 1_000_003, 1<<31 - 1, 1 << 31} {
 		for _, first := range []int64{least, least - 5, least - size + 1} {
@@ -194,7 +194,7 @@ func TestIntervalBounds(t *testing.T) {
 				want[(x-first)/size]++
 			}
 			if c.CountIntervals(got, list, first, uint64(size)); !slices.Equal(got, want) {
-				t.Errorf("intervals of %d from %d are not those of a division", size, first)
+				t.Errorf("intervals of %d from %d differ from a division", size, first)
 			}
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"svc/internal/vfs"
 )
 
-func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
+func TestOccurrencesMatchPositions(t *testing.T) {
 	rng := testRand(t)
 	for n := range 60 {
 		fs := vfs.NewMem()
 		b := NewBuilder(BuilderOptions{})
 		documents := 1 + rng.IntN(1500)
-		share := 1 + rng.IntN(40) // of rows that have the word, one in so many
+		share := 1 + rng.IntN(40) // one row in share has the word
 		for row := range documents {
 			b.StartDoc(DocID(row), fmt.Appendf(nil, "%d", row), []byte("{}"))
 			if rng.IntN(share) == 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOccurrenceSetSorts compares the set with sorting, for dense and sparse occurrences at any place of a window.
+// TestOccurrenceSetSorts compares the set with sorting, for dense and sparse occurrences anywhere in a window.
 func TestOccurrenceSetSorts(t *testing.T) {
 	rng := testRand(t)
 	var set occurrenceSet
@@ -21,7 +21,7 @@ func TestOccurrenceSetSorts(t *testing.T) {
 		sorted, done := set.sort(list)
 		if !done {
 			if !slices.Equal(sorted, given) {
-				t.Fatalf("%d occurrences in %d rows are not as they were", len(given), rows)
+				t.Fatalf("%d occurrences in %d rows changed", len(given), rows)
 			}
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// TestPlanes compares a column in planes with the same one in lists: with few and many ordinals, rare and frequent ones, and rows without.
+// TestPlanes compares a column in planes with one in lists: few and many ordinals, rare and frequent ones, and rows without ordinals.
 func TestPlanes(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -37,7 +37,7 @@ func TestPlanes(t *testing.T) {
 		if len(pairs) == 0 || sparseShare*len(pairs) < rows {
 			continue
 		}
-		var used []uint32 // ordinals are those that rows have
+		var used []uint32 // distinct ordinals of the rows
 		for ord := range of {
 			used = append(used, ord)
 		}
@@ -89,7 +89,7 @@ func TestPlanes(t *testing.T) {
 		}
 		marked := make([]uint64, (rows+63)/64)
 		some.WriteDenseTo(marked)
-		list := append(some.ToArray(), uint32(rows)+3) // a forged segment has rows that are not there
+		list := append(some.ToArray(), uint32(rows)+3) // a row beyond the segment, as in a forged one
 		check("rows", func(c *Column) any {
 			var all []uint32
 			for row := range rows {

@@ -8,8 +8,8 @@ import (
 	"github.com/golang/geo/s2"
 )
 
-// The cells that cover a box have all of its points, also where its lowest or highest latitude crosses the edge of a
-// large cell twice and no corner of the one lies in the other.
+// TestCellsCoverBoxes checks that the cells of a box contain all its points, even if one of its parallels crosses the edge of a large cell
+// twice and neither contains a corner of the other.
 func TestCellsCoverBoxes(t *testing.T) {
 	rng := testRand(t)
 	for range 500 {

@@ -8,7 +8,7 @@ import (
 	"svc/segment/rowlist"
 )
 
-// randomRows returns ascending rows of a random shape: scattered, dense, in runs, over several containers.
+// randomRows returns ascending rows of random shape: scattered, dense, in runs, over several containers.
 func randomRows(rng *rand.Rand) []uint32 {
 	var rows []uint32
 	row := uint32(rng.IntN(3)) * uint32(rng.IntN(70000))
@@ -64,7 +64,7 @@ func TestPositionsSkipAndDecode(t *testing.T) {
 	}
 }
 
-// TestPositionReaderOverManyRows reads a word in more rows than a skip block, in steps and backwards.
+// TestPositionReaderOverManyRows reads a word with more rows than a skip block, in steps and backwards.
 func TestPositionReaderOverManyRows(t *testing.T) {
 	rng := testRand(t)
 	for range 20 {
@@ -89,7 +89,7 @@ func TestPositionReaderOverManyRows(t *testing.T) {
 				if got := reader.Append(nil, Row(rows[i])); !slices.Equal(got, all[i]) {
 					t.Fatalf("step %d: row %d has %v, want %v", step, i, got, all[i])
 				}
-				if rng.IntN(3) == 0 { // the same row again
+				if rng.IntN(3) == 0 { // reads the same row again
 					if got := reader.Append(nil, Row(rows[i])); !slices.Equal(got, all[i]) {
 						t.Fatalf("again: row %d has %v, want %v", i, got, all[i])
 					}
@@ -99,7 +99,7 @@ func TestPositionReaderOverManyRows(t *testing.T) {
 	}
 }
 
-// appendPositions appends the ascending distinct positions of one row, at least one.
+// appendPositions appends the ascending distinct positions of one row, which has at least one.
 func appendPositions(dst []byte, positions []uint16) []byte {
 	next := uint32(0)
 	for _, p := range positions {

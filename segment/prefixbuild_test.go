@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestPrefixGroups compares the unions of words by prefix with unions that are made for each prefix by itself. Words have characters of up
-// to four bytes, zeros and invalid UTF-8. Several stand at one position. There are texts of very different lengths, and more rows than a
-// window may have. Once, all occurrences of these rows are in a window; once, windows are small.
+// TestPrefixGroups compares the unions of words by prefix with unions that are made for each prefix separately. Words have characters of
+// up to four bytes, zeros and invalid UTF-8, and several may be at one position. Text lengths vary widely, and there are more rows than
+// fit into a window. The second run uses small windows.
 func TestPrefixGroups(t *testing.T) {
 	for _, n := range []int{windowOccurrences, 500} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) { testPrefixGroups(t, n) })
@@ -96,18 +96,18 @@ func testPrefixGroups(t *testing.T, inWindow int) {
 			if g.unions[i].shorter >= 0 {
 				nested++
 			} else if i > 0 {
-				several++ // begins with bytes of the first, which are no whole character of it
+				several++ // shares bytes with the first prefix, but no whole character
 			}
 		}
 		rest = rest[n:]
 	}
 	if longest < 8000 || groups < 4 || nested < 20 || several == 0 || row < windowRows || (cap(g.window) < longest) != (inWindow < longest) {
-		t.Errorf("%d bytes of positions at most, %d groups, %d prefixes of others, %d that are none of the first's, %d rows, windows of up to %d occurrences",
+		t.Errorf("at most %d bytes of positions, %d groups, %d nested prefixes, %d other prefixes, %d rows, windows of up to %d occurrences",
 			longest, groups, nested, several, row, cap(g.window))
 	}
 }
 
-// TestPrefixSort compares the order of occurrences with that of their numbers: few, evenly spread ones, and many in one bucket.
+// TestPrefixSort compares occurrences with sorted ones: few evenly spread ones, and many in one bucket.
 func TestPrefixSort(t *testing.T) {
 	const seed = 13
 	t.Logf("seed %d", seed)

@@ -2,7 +2,7 @@ package segment
 
 import "testing"
 
-// TestPreload reads parts ahead from as many rows on as there are lines for.
+// TestPreload checks that data is loaded if it has at most the given number of cache lines.
 func TestPreload(t *testing.T) {
 	for _, test := range []struct {
 		bytes, most int

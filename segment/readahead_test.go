@@ -15,8 +15,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// What is read ahead is no more trusted than what is not: no search is answered from a block that is damaged.
-func TestDamageIsMetInWhatWasReadAhead(t *testing.T) {
+// TestDamageAfterReadAhead checks that searches never use a damaged block that was read ahead.
+func TestDamageAfterReadAhead(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	rng := testRand(t)
 	name := filepath.Join(t.TempDir(), "a.seg")
@@ -62,7 +62,7 @@ func TestDamageIsMetInWhatWasReadAhead(t *testing.T) {
 			if told {
 				met[tag]++
 			} else if err != nil {
-				t.Errorf("byte %d of %v: nobody is told of %v", at, tag, err)
+				t.Errorf("byte %d of %v: %v is not reported", at, tag, err)
 			}
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
@@ -71,22 +71,22 @@ func TestDamageIsMetInWhatWasReadAhead(t *testing.T) {
 	}
 	for _, tag := range []tag{tagGraph, tagCodes, tagVectors} {
 		if met[tag] == 0 {
-			t.Errorf("no damage of %v was met", tag)
+			t.Errorf("no search found damage of %v", tag)
 		}
 	}
 }
 
-// Closing ends the reading ahead wherever it is, of several files that wait for one another, and leaves none behind.
+// TestCloseEndsReadingAhead closes several files in different stages of the read-ahead, and checks that no file stays open.
 func TestCloseEndsReadingAhead(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	name := filepath.Join(t.TempDir(), "a.seg")
 	docs := clusteredDocs(testRand(t), coded, 5, 1500, 1)
 	r := segmentOfVectors(t, vfs.OS, name, docs, coded)
 	if parts, _ := r.walked(); len(parts) != 5 {
-		t.Errorf("%d stretches are read ahead, want those of the graph, the codes, their signs, the row lists, and what is beside rows", len(parts))
+		t.Errorf("%d ranges are read ahead, want the graph, the codes, their signs, the row lists, and the data beside rows", len(parts))
 	}
 	before, left := mapped.Count(), aheadLeft.Load()
-	aheadOne <- struct{}{} // all wait
+	aheadOne <- struct{}{} // makes all files wait
 	var waiting sync.WaitGroup
 	for i := range 20 {
 		r, err := Open(vfs.OS, name)
@@ -102,7 +102,7 @@ func TestCloseEndsReadingAhead(t *testing.T) {
 				t.Error(err)
 			}
 			if asked := r.ahead.asked.Load(); asked != (i%2 == 0) {
-				t.Errorf("file %d: all was asked for: %v", i, asked)
+				t.Errorf("file %d: everything was requested: %v", i, asked)
 			}
 		})
 	}
@@ -112,11 +112,11 @@ func TestCloseEndsReadingAhead(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if AwaitReadAhead(ended) {
-		t.Error("nobody waits for what waits to be read")
+		t.Error("AwaitReadAhead does not wait for a queued file")
 	}
 	<-aheadOne
 	if !AwaitReadAhead(t.Context()) || !AwaitReadAhead(ended) {
-		t.Error("what nobody reads is waited for")
+		t.Error("AwaitReadAhead waits without a file being read")
 	}
 	waiting.Wait()
 	if n := mapped.Count(); n != before {
@@ -127,8 +127,8 @@ func TestCloseEndsReadingAhead(t *testing.T) {
 	}
 }
 
-// Reading ahead begins once, and not after an inspection that found damage; it may be asked for while others use the file.
-func TestReadingAheadBeginsOnce(t *testing.T) {
+// TestReadingAheadStartsOnce checks that concurrent calls start one read-ahead, and that none starts after an inspection found damage.
+func TestReadingAheadStartsOnce(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	name := filepath.Join(t.TempDir(), "a.seg")
 	r := segmentOfVectors(t, vfs.OS, name, clusteredDocs(testRand(t), coded, 5, 1500, 1), coded)
@@ -141,18 +141,18 @@ func TestReadingAheadBeginsOnce(t *testing.T) {
 	r.ReadAhead()
 	r.ahead.reading.Wait()
 	if r.ahead.checked.Load() {
-		t.Error("what was read ahead counts though it was forgotten")
+		t.Error("blocks count as checked after forget")
 	}
 	damaged := openSegment(t, vfs.OS, name)
 	damaged.forget()
 	if damaged.ReadAhead(); damaged.ahead.end != nil {
-		t.Error("a file that is known to be damaged is read ahead")
+		t.Error("a damaged file is read ahead")
 	}
 }
 
-// What was read ahead and found right is not checked by searches again, until it is forgotten; of files beyond the bound it is as
-// much as is left.
-func TestWhatIsReadAheadIsCheckedOnce(t *testing.T) {
+// TestReadAheadMarksBlocks checks that searches do not recheck blocks that were read ahead, until forget, and that the bound limits the
+// bytes read ahead.
+func TestReadAheadMarksBlocks(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	rng := testRand(t)
 	docs := clusteredDocs(rng, coded, 5, 1500, 1)
@@ -160,12 +160,12 @@ func TestWhatIsReadAheadIsCheckedOnce(t *testing.T) {
 	r.ReadAhead()
 	r.ahead.reading.Wait()
 	if !r.ahead.asked.Load() || !r.ahead.checked.Load() {
-		t.Fatal("it is not read ahead")
+		t.Fatal("the file is not read ahead")
 	}
 	parts, total := r.walked()
 	for _, s := range parts {
 		if at, end := r.blocks.missing(int(s.offset), int(s.length)); at != end {
-			t.Errorf("blocks %d to %d of %v are not known to be right", at, end, s.tag)
+			t.Errorf("blocks %d to %d of %v are not marked as checked", at, end, s.tag)
 		}
 	}
 	if r.ahead.taken != total {
@@ -174,11 +174,11 @@ func TestWhatIsReadAheadIsCheckedOnce(t *testing.T) {
 	checkRecall(t, r.Vectors(coded.ID), docs, rng)
 	r.forget()
 	if r.ahead.checked.Load() {
-		t.Error("what was forgotten counts as checked")
+		t.Error("blocks count as checked after forget")
 	}
 	checkRecall(t, r.Vectors(coded.ID), docs, rng)
 
-	// Beyond the bound the first stretches are read, and no file after it.
+	// The bound ends the read-ahead within the first file, and no other file is read.
 	const less = 3 << blockBits
 	defer aheadLeft.Store(aheadLeft.Swap(total - less))
 	for i := range 2 {
@@ -190,7 +190,7 @@ func TestWhatIsReadAheadIsCheckedOnce(t *testing.T) {
 		beyond.ReadAhead()
 		beyond.ahead.reading.Wait()
 		if beyond.ahead.asked.Load() || beyond.ahead.checked.Load() || aheadLeft.Load() != 0 {
-			t.Errorf("file %d: %d bytes more may be read ahead; all of it is asked for or checked", i, aheadLeft.Load())
+			t.Errorf("file %d: %d more bytes may be read ahead, or all were requested or checked", i, aheadLeft.Load())
 		}
 		missing := 0
 		for _, s := range parts {
@@ -198,20 +198,20 @@ func TestWhatIsReadAheadIsCheckedOnce(t *testing.T) {
 			missing += end - at
 		}
 		if few := missing <= less>>blockBits+1; few != (i == 0) || missing == 0 {
-			t.Errorf("file %d: %d blocks are not known to be right", i, missing)
+			t.Errorf("file %d: %d blocks are not marked as checked", i, missing)
 		}
 		checkRecall(t, beyond.Vectors(coded.ID), docs, rng)
 	}
 }
 
-// What a section says of itself may be anything when it is read ahead.
-func TestReadingAheadBelievesAnyCounts(t *testing.T) {
+// TestReadAheadOfForgedCounts checks that arbitrary counts in a section's head cause no reads outside the section.
+func TestReadAheadOfForgedCounts(t *testing.T) {
 	rng := testRand(t)
 	docs := clusteredDocs(rng, coded, 5, 300, 1)
 	r := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, coded)
 	s := sectionOf(r.data, tagVectors)
 	if got := r.besideRows(s); got.offset+got.length != s.offset+s.length || got.length != 300 {
-		t.Errorf("beside the rows are %d bytes up to %d, want the 300 kinds of entries up to %d", got.length, got.offset+got.length, s.offset+s.length)
+		t.Errorf("besideRows returns %d bytes up to %d, want the 300 kinds of entries up to %d", got.length, got.offset+got.length, s.offset+s.length)
 	}
 	r.data = append([]byte(nil), r.data...)
 	for range 1000 {
@@ -237,13 +237,13 @@ func TestMissingBlocks(t *testing.T) {
 	for _, c := range []struct{ at, n, from, to int }{
 		{0, 1, 0, 1},
 		{4095, 2, 0, 2},
-		{2 * blockBytes, 2 * blockBytes, 4, 4},        // both are right
-		{3*blockBytes + 9, 4 * blockBytes, 4, 8},      // the first is right, and one inside
-		{4*blockBytes + 9, blockBytes, 4, 5},          // the last is right
+		{2 * blockBytes, 2 * blockBytes, 4, 4},        // both are checked
+		{3*blockBytes + 9, 4 * blockBytes, 4, 8},      // the first and one inside are checked
+		{4*blockBytes + 9, blockBytes, 4, 5},          // the last is checked
 		{1*blockBytes + 4095, 4*blockBytes + 1, 1, 5}, // up to the last byte before block 6
-		{5 * blockBytes, blockBytes, 6, 6},            // right
-		{6*blockBytes - 1, 1, 6, 6},                   // right
-		{6 * blockBytes, 3 * blockBytes, 6, 9},        // none is right
+		{5 * blockBytes, blockBytes, 6, 6},            // checked
+		{6*blockBytes - 1, 1, 6, 6},                   // checked
+		{6 * blockBytes, 3 * blockBytes, 6, 9},        // none is checked
 	} {
 		if from, to := b.missing(c.at, c.n); from != c.from || to != c.to {
 			t.Errorf("of %d bytes at %d blocks %d to %d are missing, want %d to %d", c.n, c.at, from, to, c.from, c.to)

@@ -11,8 +11,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// formatThree returns a file of format 3 whose columns 0 and 1 rounded integers from 2⁵³ to 2⁵³ + 39. It was written by the program
-// of its day.
+// formatThree returns a file of format 3 whose columns 0 and 1 rounded the integers from 2⁵³ to 2⁵³ + 39. A program of that
+// version wrote it.
 func formatThree(t *testing.T) *Reader {
 	t.Helper()
 	data, err := os.ReadFile("testdata/format3.seg")
@@ -27,7 +27,7 @@ func formatThree(t *testing.T) *Reader {
 	return r
 }
 
-// TestColumnsThatWereRounded reads them, has them printed and merged as they are, and then puts exact ones in their place.
+// TestColumnsThatWereRounded reads, prints and merges rounded columns unchanged, and then replaces them by exact ones.
 func TestColumnsThatWereRounded(t *testing.T) {
 	old := formatThree(t)
 	if got := old.RoundedColumns(); !slices.Equal(got, []FieldID{0, 1}) {

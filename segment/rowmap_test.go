@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRowMap compares maps of rows with their lists. Rows are deleted, or lie among those of other inputs, at some places only.
+// TestRowMap compares maps of rows with lists. At some places only, rows are deleted or interleaved with those of other inputs.
 func TestRowMap(t *testing.T) {
 	rng := testRand(t)
 	shifted, listed := 0, 0

@@ -13,7 +13,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestRowsOfAValueAmongOthers asks for the rows of values that one row has, some, and so many that there is a bitmap of them.
+// TestRowsOfAValueAmongOthers reads the rows of values with one row, with a list, and with a bitmap.
 func TestRowsOfAValueAmongOthers(t *testing.T) {
 	fs, rng := vfs.NewMem(), testRand(t)
 	const rows = 70_000 // more than one container
@@ -95,9 +95,9 @@ func TestRowsOfAValueAmongOthers(t *testing.T) {
 	}
 }
 
-// TestNextValueAmongRows goes up and down the values that some rows have, as one looks each value up.
+// TestNextValueAmongRows walks up and down the values of some rows, and compares with lookups of each value.
 func TestNextValueAmongRows(t *testing.T) {
-	for _, rows := range []int{200, 3000, 70_000} { // rows of one byte, of two and of four
+	for _, rows := range []int{200, 3000, 70_000} { // row numbers of one, two and four bytes
 		fs, rng := vfs.NewMem(), testRand(t)
 		b := NewBuilder(BuilderOptions{})
 		for i := range rows {
@@ -160,8 +160,8 @@ func TestNextValueAmongRows(t *testing.T) {
 	}
 }
 
-// TestNextValueOfBitmapsInAnotherOrder goes up and down values whose bitmaps a forged file names in another order: no way back.
-func TestNextValueOfBitmapsInAnotherOrder(t *testing.T) {
+// TestNextValueOfUnorderedBitmaps walks values whose bitmaps are out of order, as in a forged file: the walk never turns back.
+func TestNextValueOfUnorderedBitmaps(t *testing.T) {
 	rows, others := roaring.BitmapOf(1, 2, 3), roaring.BitmapOf(9)
 	p, err := rows.ToBytes()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestRowUnion unites lists of all densities, with the same memory, and compares the unions with sorted rows.
+// TestRowUnion unites lists of all densities in reused memory, and compares the unions with sorted rows.
 func TestRowUnion(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -41,7 +41,7 @@ func TestRowUnion(t *testing.T) {
 			t.Fatalf("a union of %d lists has %d rows, want %d", len(fields), len(got), len(want))
 		}
 		if slices.ContainsFunc(u.bits, func(w uint64) bool { return w != 0 }) {
-			t.Fatal("a union leaves bits for the next one")
+			t.Fatal("a union left bits for the next one")
 		}
 	}
 	if byBits < 20 || byMerging < 20 {
@@ -49,7 +49,7 @@ func TestRowUnion(t *testing.T) {
 	}
 }
 
-// TestAscendingRows orders lists of some ascending parts, and compares them with sorted rows. A row may end one part and begin the next.
+// TestAscendingRows sorts lists of a few ascending parts, and compares them with sorted rows. A row may end one part and start the next.
 func TestAscendingRows(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

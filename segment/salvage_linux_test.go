@@ -16,7 +16,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// salvageFile writes a segment of some pages to the disk, and returns it with its documents.
+// salvageFile writes a segment of several pages to disk, and returns its name and documents.
 func salvageFile(t *testing.T) (name string, docs []string) {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), "0.seg")
@@ -46,8 +46,8 @@ func readSalvaged(s *Salvaged, row Row) (doc string, err error) {
 	return doc, err
 }
 
-// TestSalvageAroundUnreadablePages makes each page of a file unreadable in turn: whoever reads there is told of file and
-// offset, and the documents that do not need the page come out.
+// TestSalvageAroundUnreadablePages makes each page of a file unreadable in turn. Reads of that page name file and offset, and documents
+// outside it can be read.
 func TestSalvageAroundUnreadablePages(t *testing.T) {
 	name, docs := salvageFile(t)
 	sound, err := Salvage(vfs.OS, name)
@@ -96,7 +96,7 @@ func TestSalvageAroundUnreadablePages(t *testing.T) {
 	}
 }
 
-// longer tells of files that they are longer than they are: the end of a mapping of them cannot be read.
+// longer is a file system that overstates the lengths of files, so that the end of their mappings is unreadable.
 type longer struct {
 	vfs.FS
 	by int64
@@ -130,9 +130,8 @@ type longerInfo struct {
 
 func (i longerInfo) Size() int64 { return i.FileInfo.Size() + i.by }
 
-// TestSalvageOfAFileWhoseEndCannotBeRead cuts files behind their documents and anywhere among them, and maps them at their
-// full length.
-func TestSalvageOfAFileWhoseEndCannotBeRead(t *testing.T) {
+// TestSalvageOfUnreadableEnd truncates files after and within their documents, and maps them at their full length.
+func TestSalvageOfUnreadableEnd(t *testing.T) {
 	name, docs := salvageFile(t)
 	sound, err := Salvage(vfs.OS, name)
 	if err != nil {
@@ -151,14 +150,14 @@ func TestSalvageOfAFileWhoseEndCannotBeRead(t *testing.T) {
 		s, err := Salvage(longer{vfs.OS, size - cut}, name)
 		if err != nil {
 			if cut > dicts.offset+dicts.length {
-				t.Errorf("%d of %d bytes are left, and all documents are among them: %v", cut, size, err)
+				t.Errorf("%d of %d bytes are left, with all documents: %v", cut, size, err)
 			} else if !apierr.IsCorruption(err) {
 				t.Errorf("%d of %d bytes are left: %v", cut, size, err)
 			}
 			continue
 		}
 		if !s.Unverified {
-			t.Errorf("%d of %d bytes are left, and the checksums are there", cut, size)
+			t.Errorf("%d of %d bytes are left, with the checksums", cut, size)
 		}
 		right := 0
 		for row := range s.Rows() {

@@ -17,27 +17,27 @@ import (
 	"svc/internal/vfs"
 )
 
-func TestEveryKindOfSectionIsWhole(t *testing.T) {
+func TestSectionKindsAreComplete(t *testing.T) {
 	seen := map[tag]bool{}
 	for _, k := range sectionKinds {
 		t.Run(k.tag.String(), func(t *testing.T) {
 			if seen[k.tag] {
-				t.Error("it is in the table twice")
+				t.Error("the table has it twice")
 			}
 			seen[k.tag] = true
 			if k.meaning == "" || k.since < 1 || k.since > formatVersion {
 				t.Errorf("meaning %q, since format %d", k.meaning, k.since)
 			}
 			if k.inspect == nil {
-				t.Error("nothing prints it")
+				t.Error("it has no printer")
 			}
 			lead := &k
 			if k.with != 0 {
 				if lead = kindOf(k.with); lead == nil || lead.with != 0 || !seen[lead.tag] {
-					t.Fatalf("it goes with %v, which does not stand before it by itself", k.with)
+					t.Fatalf("it depends on %v, which does not come before it or depends on another one", k.with)
 				}
 				if k.copy != nil {
-					t.Error("it is copied apart from the kind it goes with")
+					t.Error("it is not copied together with the kind it depends on")
 				}
 			}
 			segments := k.stands(inSegments)
@@ -53,7 +53,7 @@ func TestEveryKindOfSectionIsWhole(t *testing.T) {
 	}
 }
 
-func TestEveryTagIsInTheTable(t *testing.T) {
+func TestSectionKindsHaveEveryTag(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestEveryTagIsInTheTable(t *testing.T) {
 	}
 }
 
-func TestEveryKindOfSectionIsDescribed(t *testing.T) {
+func TestSectionKindsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/SEGMENT.md")
 	if err != nil {
 		t.Fatal(err)
@@ -92,8 +92,8 @@ func TestEveryKindOfSectionIsDescribed(t *testing.T) {
 	}
 }
 
-// kindsOf returns the kinds that are written into files of some kind. Only earlier programs write tagOldSigns, and tagWideSigns stands
-// in the place of tagSigns.
+// kindsOf returns the kinds that are written into some kind of file. It omits tagOldSigns, which only earlier versions write, and
+// tagWideSigns, which replaces tagSigns.
 func kindsOf(where files) []sectionKind {
 	return slices.DeleteFunc(slices.Clone(sectionKinds), func(k sectionKind) bool { return k.tag == tagOldSigns || k.tag == tagWideSigns || !k.stands(where) })
 }
@@ -107,7 +107,7 @@ func kindsIn(r *Reader) map[tag]bool {
 	return have
 }
 
-// TestEveryKindOfSectionIsWrittenAndMerged also keeps the segments of other tests honest: what they lack they do not test.
+// TestEveryKindOfSectionIsWrittenAndMerged also checks that the segments of other tests have every kind of section.
 func TestEveryKindOfSectionIsWrittenAndMerged(t *testing.T) {
 	defer lowerThresholds(8, 16)()
 	mem := vfs.NewMem()
@@ -130,7 +130,7 @@ func TestEveryKindOfSectionIsWrittenAndMerged(t *testing.T) {
 	for name, r := range readers {
 		have := kindsIn(r)
 		for _, k := range kindsOf(inSegments) {
-			if !have[k.tag] && !(name == "small" && (k.tag == tagGraph || k.tag == tagSigns)) { // one graph is too long to print
+			if !have[k.tag] && !(name == "small" && (k.tag == tagGraph || k.tag == tagSigns)) { // a graph is too long to print
 				t.Errorf("the %s segment has no %v, %s", name, k.tag, k.meaning)
 			}
 		}
@@ -164,7 +164,7 @@ func TestDamageOfEveryKindOfSectionIsFoundAndPrinted(t *testing.T) {
 	}
 }
 
-// What segments say by what their words were made comes together in a merge, and stays when one is copied.
+// TestMergedAnalysis checks that a merge unites the analysis versions of its inputs, and that a copied segment keeps its own.
 func TestMergedAnalysis(t *testing.T) {
 	mem := vfs.NewMem()
 	next := DocID(0)
@@ -195,7 +195,7 @@ func TestMergedAnalysis(t *testing.T) {
 		name := fmt.Sprint("merged", i)
 		if len(test.in) == 1 {
 			if got := test.in[0].Analysis(); !slices.Equal(got, test.want) {
-				t.Errorf("%d: made by %v, want %v", i, got, test.want)
+				t.Errorf("%d: analysis %v, want %v", i, got, test.want)
 			}
 		}
 		if _, err := Merge(context.Background(), mem, name, test.in, MergeOptions{}); err != nil {
@@ -203,7 +203,7 @@ func TestMergedAnalysis(t *testing.T) {
 		}
 		r := openSegment(t, mem, name)
 		if got := r.Analysis(); !slices.Equal(got, test.want) {
-			t.Errorf("%d: the merged segment is made by %v, want %v", i, got, test.want)
+			t.Errorf("%d: the merged segment has analysis %v, want %v", i, got, test.want)
 		}
 		if err := r.Verify(); err != nil {
 			t.Error(err)

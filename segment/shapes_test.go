@@ -19,8 +19,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// randomShape makes a shape of a few parts, mostly small, some across the antimeridian, some exact in units. None is
-// at a pole, where regions have edges and only chance would tell meetsSlowly whether it is inside.
+// randomShape makes a shape of a few parts, mostly small, some across the antimeridian, some exact in units. None touches a pole, where
+// meetsSlowly could not tell whether it is inside.
 func randomShape(rng *rand.Rand) []geo.ShapePart {
 	parts := make([]geo.ShapePart, 1+rng.IntN(3))
 	for i := range parts {
@@ -70,7 +70,7 @@ func randomRegion(rng *rand.Rand) *geo.Region {
 	return geo.PolygonRegion(corners)
 }
 
-// meetsSlowly is Region.Meets over again: it looks for a witness among the ends of all edges and the places where they cross.
+// meetsSlowly is the reference implementation of Region.Meets. It tests the ends of all edges and their intersections.
 func meetsSlowly(r *geo.Region, s *geo.ShapePart) bool {
 	var shape [][2]geo.LngLat
 	for _, ring := range s.Rings {
@@ -147,7 +147,7 @@ func checkShapes(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 	}
 }
 
-func TestShapePartsAreReadAsTheyWereWritten(t *testing.T) {
+func TestShapePartRoundTrip(t *testing.T) {
 	rng := testRand(t)
 	var d geo.Decoder
 	for range 2000 {
@@ -159,7 +159,7 @@ func TestShapePartsAreReadAsTheyWereWritten(t *testing.T) {
 			}
 			for n := range code {
 				if _, ok := d.Decode(code[:n]); ok {
-					t.Fatalf("%v: %d bytes of %x are a part", p, n, code)
+					t.Fatalf("%v: %d bytes of %x are accepted as a part", p, n, code)
 				}
 			}
 		}
@@ -170,9 +170,9 @@ func TestShapePartsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestDamageOfAShapeIsThatOfItsBlock flips a byte of each block of a section of shapes: a search far from it is as before, one
-// that meets it fails and names the block.
-func TestDamageOfAShapeIsThatOfItsBlock(t *testing.T) {
+// TestDamageOfAShape flips a byte in each block of a section of shapes. Searches elsewhere are not affected; searches that read the block
+// fail and name it.
+func TestDamageOfAShape(t *testing.T) {
 	fs := vfs.NewMem()
 	quarters(t, fs, "a.seg", 3000, testRand(t))
 	data := readFile(t, fs, "a.seg")
@@ -187,7 +187,7 @@ func TestDamageOfAShapeIsThatOfItsBlock(t *testing.T) {
 	sound := open()
 	defer sound.Close()
 	s := sound.sections[slices.IndexFunc(sound.sections, func(s section) bool { return s.tag == tagShapes })]
-	var stripes []*geo.Region // of the globe
+	var stripes []*geo.Region // stripes of the globe
 	var want []string
 	ask := func(r *Reader, region *geo.Region) string {
 		rows := roaring.New()
@@ -214,24 +214,24 @@ func TestDamageOfAShapeIsThatOfItsBlock(t *testing.T) {
 			case errors.As(err, &damage):
 				failed++
 				if damage.Offset != at<<blockBits || !strings.Contains(damage.Section, tagShapes.String()) {
-					t.Errorf("a wrong byte at %d: %v", place, damage)
+					t.Errorf("a flipped byte at %d: %v", place, damage)
 				}
 			case err != nil || got != want[i]:
-				t.Errorf("a wrong byte at %d: a wrong answer, or %v", place, err)
+				t.Errorf("a flipped byte at %d: a wrong answer, or %v", place, err)
 			}
 		}
 		if err := r.Verify(); err == nil {
-			t.Errorf("a wrong byte at %d is not found", place)
+			t.Errorf("a flipped byte at %d is not found", place)
 		}
 		r.Close()
 		data[place] ^= 4
 	}
 	if most := int(blocks) * len(stripes); failed == 0 || failed > most/2 {
-		t.Errorf("%d of %d searches met the damage", failed, most)
+		t.Errorf("%d of %d searches found the damage", failed, most)
 	}
 }
 
-// quarters writes a segment of shapes of a few hundred metres, all over the globe.
+// quarters writes a segment of shapes of a few hundred meters, all over the globe.
 func quarters(t testing.TB, fs vfs.FS, name string, n int, rng *rand.Rand) {
 	t.Helper()
 	builder := NewBuilder(BuilderOptions{})
@@ -251,7 +251,7 @@ func quarters(t testing.TB, fs vfs.FS, name string, n int, rng *rand.Rand) {
 	}
 }
 
-// BenchmarkFirstShapes searches shapes in a file that was opened just now.
+// BenchmarkFirstShapes searches the shapes of a file that was just opened.
 func BenchmarkFirstShapes(b *testing.B) {
 	name := filepath.ToSlash(filepath.Join(b.TempDir(), "a.seg"))
 	quarters(b, vfs.OS, name, 500_000, testRand(b))

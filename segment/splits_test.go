@@ -8,7 +8,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// Splits finds the parts that Term knows.
+// TestSplits checks that Splits finds the splits whose parts Term finds.
 func TestSplits(t *testing.T) {
 	rng := testRand(t)
 	found := 0

@@ -7,9 +7,10 @@ import (
 	"svc/internal/vfs"
 )
 
-func init() { filteredWords = 40 } // so that most tests have one
+func init() { filteredWords = 40 } // so that most tests have a filter
 
-// A dictionary of many words has a filter, which merges make again, while they write or from what they wrote, and Verify compares.
+// TestTermFilter checks that a dictionary of many words has a filter, that merges rebuild it during or after the write, and that
+// Verify checks it.
 func TestTermFilter(t *testing.T) {
 	for _, words := range []int{streamedWords, 0} {
 		testTermFilter(t, words)
@@ -40,6 +41,6 @@ func testTermFilter(t *testing.T, streamed int) {
 	filter := merged.section(tagTermFilter)
 	filter[len(filter)/2] ^= 1
 	if err := merged.verifyWords(); err == nil {
-		t.Error("Verify does not see a filter of other words")
+		t.Error("Verify accepts a filter of other words")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestWritingAsksBetweenWritesToo has a segment whose words, prefixes, pairs and columns are much work and few bytes.
-func TestWritingAsksBetweenWritesToo(t *testing.T) {
+// TestThrottleBetweenWrites writes a segment whose words, prefixes, pairs and columns take much work and few bytes.
+func TestThrottleBetweenWrites(t *testing.T) {
 	const rows = 3 * askEvery
 	mem := vfs.NewMem()
 	asked := 0
@@ -40,7 +40,7 @@ func TestWritingAsksBetweenWritesToo(t *testing.T) {
 	}
 	// Of each row three words are read, and again for their prefix; strings are compared some log₂(rows) times.
 	if least := (2*3*rows + rows*8) / askEvery; asked < least {
-		t.Errorf("asked %d times between writes, want %d at least", asked, least)
+		t.Errorf("the throttle was called %d times between writes, want at least %d", asked, least)
 	}
 	stop := errors.New("stop")
 	questions := asked
@@ -55,17 +55,17 @@ func TestWritingAsksBetweenWritesToo(t *testing.T) {
 			}
 			return nil
 		}
-		_ = mem.Remove("out.seg") // of the whole build
+		_ = mem.Remove("out.seg") // left by the whole build
 		if err := build(); !errors.Is(err, stop) {
-			t.Fatalf("refused at question %d: %v", at, err)
+			t.Fatalf("refused at call %d: %v", at, err)
 		}
 		mustNotExist(t, mem, "out.seg")
 	}
 }
 
-// TestMergeAsksBeforeItWrites merges segments with large documents and many rows, and refuses each of its questions before there is a
-// file.
-func TestMergeAsksBeforeItWrites(t *testing.T) {
+// TestMergeThrottlesBeforeItWrites merges segments with large documents and many rows, and makes each call of the throttle fail that comes
+// before the file is created.
+func TestMergeThrottlesBeforeItWrites(t *testing.T) {
 	const large, rows = 6, 2 * askEvery
 	mem, rng := vfs.NewMem(), testRand(t)
 	var in []Live
@@ -112,12 +112,12 @@ func TestMergeAsksBeforeItWrites(t *testing.T) {
 	}
 	// Half of the documents stay after compression, in pieces of at most inspectBytes. Rows are put in order askEvery at a time.
 	if least := 2*large/2 + 2*rows/askEvery; asked < least {
-		t.Errorf("asked %d times before it writes, want %d at least", asked, least)
+		t.Errorf("the throttle was called %d times before the first write, want at least %d", asked, least)
 	}
 	_ = mem.Remove("out.seg")
 	for questions := range asked {
 		if _, err := merge(questions); !errors.Is(err, stop) {
-			t.Fatalf("refused after %d questions: %v", questions, err)
+			t.Fatalf("refused after %d calls: %v", questions, err)
 		}
 		mustNotExist(t, mem, "out.seg")
 	}

@@ -24,12 +24,12 @@ import (
 	"svc/internal/vfs"
 )
 
-// doc is what the twin keeps of one document: everything, as it was given.
+// doc is the reference copy of a document, as it was given.
 type doc struct {
 	id         DocID
 	externalID string
 	raw        string
-	text       string // that has a concordance; "" for none
+	text       string // text with a concordance; "": none
 	present    map[FieldID]bool
 	dotted     map[FieldID]bool // of present
 	words      map[FieldID]map[string][]uint16
@@ -44,7 +44,7 @@ type doc struct {
 	elements   []*element
 }
 
-// original is how the tests spell a normalised string.
+// original spells a normalised string as the tests do.
 func original(s string) string {
 	if len(s)%2 == 0 {
 		return s
@@ -128,7 +128,7 @@ func randomDoc(rng *rand.Rand, id DocID) *doc {
 	return d
 }
 
-// randomNumber makes a number, of every other field one among integers that float64 have no room for.
+// randomNumber makes a number. In every other field it may be an integer that float64 cannot represent.
 func randomNumber(rng *rand.Rand, f FieldID) numeric.Value {
 	near := uint64(rng.IntN(9)) - 4
 	switch n := rng.IntN(12); {
@@ -147,7 +147,7 @@ func randomNumber(rng *rand.Rand, f FieldID) numeric.Value {
 	}
 }
 
-// testAnalysis is by what the words of tests were made.
+// testAnalysis are the analysis versions of the words of tests.
 var testAnalysis = []AnalysisPart{{Pipeline: 0, Version: 1}, {Pipeline: 23, Version: 2, List: 0x1234}}
 
 func addDoc(b *Builder, rng *rand.Rand, d *doc) {
@@ -218,12 +218,12 @@ func buildSegment(t testing.TB, fs vfs.FS, name string, rng *rand.Rand, docs []*
 	}
 	r := openSegment(t, fs, name)
 	if got := r.Info(); got != info {
-		t.Fatalf("Info after Open is %+v, Write said %+v", got, info)
+		t.Fatalf("Info after Open is %+v, Write returned %+v", got, info)
 	}
 	return r
 }
 
-// openedQuickly counts the segments that were opened. Half of them are opened quickly.
+// openedQuickly counts opened segments. Every second one is opened by OpenQuick.
 var openedQuickly atomic.Int64
 
 func openSegment(t testing.TB, fs vfs.FS, name string) *Reader {
@@ -257,7 +257,7 @@ func wantRows(docs []*doc, has func(*doc) bool) []uint32 {
 	return rows
 }
 
-// checkSegment compares everything a reader says with the documents it was made from.
+// checkSegment compares all contents of a reader with the documents it was built from.
 func checkSegment(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 	t.Helper()
 	equal := func(what string, got, want any) {
@@ -330,7 +330,7 @@ type place struct {
 	pos []uint16
 }
 
-// twinPosting is the posting of some words by the twin.
+// twinPosting returns the reference posting of the matching words.
 func twinPosting(docs []*doc, match func(word string) bool) map[FieldID][]place {
 	p := map[FieldID][]place{}
 	for i, d := range docs {
@@ -411,7 +411,7 @@ func checkWords(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 	it := r.Terms(nil, nil, nil)
 	for _, w := range words {
 		if !it.Next() || string(it.Word()) != w {
-			t.Fatalf("the walk stands on %q, want %q (%v)", it.Word(), w, it.Err())
+			t.Fatalf("the walk is at %q, want %q (%v)", it.Word(), w, it.Err())
 		}
 		if it.Posting().Fields() == 0 {
 			t.Fatalf("%q has no fields", w)
@@ -419,7 +419,7 @@ func checkWords(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 	}
 	for range 2 {
 		if it.Next() || it.Err() != nil {
-			t.Fatalf("the walk goes on with %q (%v)", it.Word(), it.Err())
+			t.Fatalf("the walk continues at %q (%v)", it.Word(), it.Err())
 		}
 	}
 	for range 20 {
@@ -428,12 +428,12 @@ func checkWords(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 		for _, w := range words {
 			if from <= w && w < to {
 				if !it.Next() || string(it.Word()) != w {
-					t.Fatalf("the walk from %q to %q stands on %q, want %q", from, to, it.Word(), w)
+					t.Fatalf("the walk from %q to %q is at %q, want %q", from, to, it.Word(), w)
 				}
 			}
 		}
 		if it.Next() {
-			t.Fatalf("the walk from %q to %q goes on with %q", from, to, it.Word())
+			t.Fatalf("the walk from %q to %q continues at %q", from, to, it.Word())
 		}
 	}
 	if _, ok := r.Term([]byte("nobody")); ok {
@@ -581,7 +581,7 @@ func checkColumn(t *testing.T, r *Reader, f FieldID, docs []*doc, rng *rand.Rand
 		}
 	}
 	var rows []uint32
-	for row := range uint32(r.Rows() + 3) { // some past the end, as a caller's mistake
+	for row := range uint32(r.Rows() + 3) { // some past the end
 		if row%3 != 0 {
 			rows = append(rows, row)
 		}
@@ -704,7 +704,7 @@ func randomDocs(rng *rand.Rand, n int) []*doc {
 	return docs
 }
 
-func TestSegmentSaysWhatItWasGiven(t *testing.T) {
+func TestSegmentMatchesItsDocuments(t *testing.T) {
 	rng := testRand(t)
 	for _, n := range []int{0, 1, 2, 33, 700} {
 		for _, prefixes := range []bool{false, true} {
@@ -714,7 +714,7 @@ func TestSegmentSaysWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// A Builder whose file could not be written has its rows still: the next file is the one that the first would have been.
+// TestWriteAfterAFailure checks that a builder keeps its rows after a failed write: the next write must produce the same file.
 func TestWriteAfterAFailure(t *testing.T) {
 	rng := testRand(t)
 	mem := vfs.NewMem()
@@ -828,7 +828,7 @@ func TestMergeEqualsBuildOfLiveDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Info() != info {
-			t.Fatalf("Info after Open is %+v, Merge said %+v", r.Info(), info)
+			t.Fatalf("Info after Open is %+v, Merge returned %+v", r.Info(), info)
 		}
 		checkSegment(t, r, live, rng)
 	}

@@ -12,7 +12,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// A union has the rows that the postings have in its fields, whether it is made by bits or by adding sets.
+// TestUnionOfPostings compares unions of postings in some fields, made by bits and by adding sets.
 func TestUnionOfPostings(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -30,7 +30,7 @@ func TestUnionOfPostings(t *testing.T) {
 		}
 		b.EndDoc()
 	}
-	b.StartDoc(rows, []byte("last"), []byte(`{}`)) // so that each word is there
+	b.StartDoc(rows, []byte("last"), []byte(`{}`)) // so that each word exists
 	for w := range 6 {
 		b.Word(1, fmt.Appendf(nil, "w%d", w), uint16(w))
 	}
@@ -45,7 +45,7 @@ func TestUnionOfPostings(t *testing.T) {
 		for range rng.IntN(4) {
 			p, ok := r.Term(fmt.Appendf(nil, "w%d", rng.IntN(6)))
 			if !ok {
-				t.Fatal("a word is not there")
+				t.Fatal("a word is missing")
 			}
 			postings = append(postings, p)
 		}

@@ -7,7 +7,7 @@ import (
 	"svc/internal/vfs"
 )
 
-func TestAColumnKnowsWhichStringsAreSpelledInSeveralWays(t *testing.T) {
+func TestColumnVaries(t *testing.T) {
 	fs := vfs.NewMem()
 	build := func(name string, first DocID, spellings ...string) *Reader {
 		b := NewBuilder(BuilderOptions{})

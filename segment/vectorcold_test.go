@@ -15,16 +15,16 @@ import (
 	"svc/internal/vfs"
 )
 
-// wide has the dimensions of a small model: of fewer, signs tell less.
+// wide has the dimensions of a small model. Signs of fewer dimensions are less accurate.
 var wide = EmbedderShape{ID: 5, Dimensions: 256}
 
-// asIfCold makes searches take the file for one that is being read ahead, and is not in memory.
+// asIfCold makes searches treat the file as being read ahead and not in memory.
 func asIfCold(r *Reader) {
 	r.ahead.reads.Store(true)
 	r.holds = func(int64) bool { return false }
 }
 
-// blocksRight returns how many blocks of a section were found right.
+// blocksRight returns the number of a section's blocks that passed their check.
 func blocksRight(r *Reader, t tag) (n int) {
 	s := sectionOf(r.data, t)
 	for i := int(s.offset >> blockBits); i <= int((s.offset+s.length-1)>>blockBits); i++ {
@@ -35,8 +35,8 @@ func blocksRight(r *Reader, t tag) (n int) {
 	return n
 }
 
-// A search of a file that is not in memory finds nearly all that one of all rows finds, whatever rows are allowed and however many
-// vectors they have, and reads neither codes nor links for it.
+// TestSearchesOfAColdFile checks that searches of a file that is not in memory have a high recall, for any share of allowed rows and
+// several vectors per row, and read neither codes nor links.
 func TestSearchesOfAColdFile(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	for _, c := range []struct{ dimensions, rows, most int }{{256, 2500, 1}, {256, 2500, 3}, {128, 4500, 1}} {
@@ -46,7 +46,7 @@ func TestSearchesOfAColdFile(t *testing.T) {
 			wide.Dimensions = c.dimensions
 			docs := clusteredDocs(rng, wide, 5, c.rows, c.most)
 			docs[17].vectors = nil
-			docs[40].vectors[wide.ID] = DocVectors{Vectors: make([]float32, wide.Dimensions)} // an outlier, as near as can be
+			docs[40].vectors[wide.ID] = DocVectors{Vectors: make([]float32, wide.Dimensions)} // an outlier
 			r := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, wide)
 			asIfCold(r)
 			const k = 10
@@ -69,7 +69,7 @@ func TestSearchesOfAColdFile(t *testing.T) {
 					t.Errorf("%s: recall %.3f", name, recall)
 				}
 			}
-			for tag, head := range map[tag]int{tagCodes: 2, tagGraph: 2} { // the first block, and the one that ends in the next section
+			for tag, head := range map[tag]int{tagCodes: 2, tagGraph: 2} { // the first block, and the last, which the next section shares
 				if n := blocksRight(r, tag); n > head {
 					t.Errorf("%d blocks of %v are read", n, tag)
 				}
@@ -80,42 +80,42 @@ func TestSearchesOfAColdFile(t *testing.T) {
 			r.ahead.reads.Store(false)
 			checkRecall(t, r.Vectors(wide.ID), docs, rng)
 			if n := blocksRight(r, tagGraph); n < 10 {
-				t.Errorf("the graph is not walked when nothing is read ahead any more: %d blocks", n)
+				t.Errorf("the graph is not walked after the read-ahead: %d blocks", n)
 			}
 		})
 	}
 }
 
-// Of a file that turns out to be in memory it is not asked again.
+// TestAFileInMemoryIsNotCold checks that residency is no longer sampled once the file was found in memory.
 func TestAFileInMemoryIsNotCold(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	docs := clusteredDocs(testRand(t), coded, 5, 1500, 1)
 	r := segmentOfVectors(t, vfs.OS, filepath.Join(t.TempDir(), "a.seg"), docs, coded)
 	if r.isCold() {
-		t.Error("a file is cold that nobody reads ahead")
+		t.Error("a file is cold that is not being read ahead")
 	}
-	asked, end := 0, 2*samples // each of the graph and of the codes
+	asked, end := 0, 2*samples // samples of the graph and of the codes
 	asIfCold(r)
 	r.holds = func(at int64) bool {
 		asked++
 		s := r.blocks.sectionAt(int(at))
 		if !strings.Contains(s, "vcod") && !strings.Contains(s, "vgrf") {
-			t.Fatalf("it is asked for a page of %s", s)
+			t.Fatalf("isCold samples a page of %s", s)
 		}
 		return asked != end
 	}
 	if !r.isCold() {
-		t.Error("a file is not cold of which a page is not in memory")
+		t.Error("a file with a missing page is not cold")
 	}
 	if asked = end; r.isCold() || asked != 2*end {
-		t.Errorf("a file is cold of which all pages are in memory, %d asked for", asked-end)
+		t.Errorf("a file in memory is cold after %d samples", asked-end)
 	}
 	if r.isCold() || asked != 2*end {
-		t.Error("it is asked again")
+		t.Error("isCold samples again")
 	}
 }
 
-// Rows are waited for that are not in memory. Of those that were found right it is not asked.
+// TestRowsThatSearchesWaitFor checks that searches wait for rows that are not in memory, and do not sample rows that were checked.
 func TestRowsThatSearchesWaitFor(t *testing.T) {
 	docs := clusteredDocs(testRand(t), coded, 5, 500, 1)
 	r := segmentOfVectors(t, vfs.OS, filepath.Join(t.TempDir(), "a.seg"), docs, coded)
@@ -128,7 +128,7 @@ func TestRowsThatSearchesWaitFor(t *testing.T) {
 	}
 	rows := []uint32{3, 100, 101, 499}
 	if r.waits(v.full, width, rows) || asked != len(rows) {
-		t.Errorf("searches wait for rows in memory, or %d are asked for", asked)
+		t.Errorf("searches wait for rows in memory, or %d were sampled", asked)
 	}
 	missing = int64(r.blocks.offset(v.full)+width*int(rows[1])) >> blockBits
 	if !r.waits(v.full, width, rows) {
@@ -136,11 +136,12 @@ func TestRowsThatSearchesWaitFor(t *testing.T) {
 	}
 	v.touchRows(rows)
 	if asked = 0; r.waits(v.full, width, rows) || asked != 0 {
-		t.Errorf("searches wait for rows that were found right, or %d are asked for", asked)
+		t.Errorf("searches wait for checked rows, or %d were sampled", asked)
 	}
 }
 
-// Signs that are damaged are told of, and searches do without. A file of an earlier program has none.
+// TestSearchesOfAColdFileWithoutSigns searches a file with damaged signs, which are reported and not used, and a file of an earlier
+// version, which has none.
 func TestSearchesOfAColdFileWithoutSigns(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	rng := testRand(t)
@@ -183,7 +184,7 @@ func TestSearchesOfAColdFileWithoutSigns(t *testing.T) {
 			t.Errorf("%s: %d of 200 are missed", name, missed)
 		}
 		if walked := blocksRight(r, tagGraph); (walked > 2) != (name == "damaged" || name == "none") || (told > 0) != (name == "damaged") {
-			t.Errorf("%s: %d blocks of the graph are read, %d damages told", name, walked, told)
+			t.Errorf("%s: %d blocks of the graph are read, %d damages reported", name, walked, told)
 		}
 		err = r.Verify()
 		switch name {
@@ -197,7 +198,7 @@ func TestSearchesOfAColdFileWithoutSigns(t *testing.T) {
 			}
 		}
 	}
-	// Signs that do not fit are damage of the file.
+	// Signs of the wrong length are corruption of the file.
 	data := readFile(t, mem, "a.seg")
 	_, sections, _ := parseContainer("a.seg", data)
 	for i := range sections {
@@ -216,8 +217,8 @@ func TestSearchesOfAColdFileWithoutSigns(t *testing.T) {
 	}
 }
 
-// The documents that are asked for may be anywhere, as a damaged file says.
-func TestDocumentsThatAreAskedForMayBeAnywhere(t *testing.T) {
+// TestPrefetchOfForgedDocuments prefetches documents with arbitrary offsets, as in a damaged file.
+func TestPrefetchOfForgedDocuments(t *testing.T) {
 	rng := testRand(t)
 	docs := clusteredDocs(rng, coded, 5, 300, 1)
 	r := segmentOfVectors(t, vfs.OS, filepath.Join(t.TempDir(), "a.seg"), docs, coded)
@@ -235,17 +236,17 @@ func TestDocumentsThatAreAskedForMayBeAnywhere(t *testing.T) {
 				index[i] = 0
 			}
 		}
-		r.blocks.file = nil // index is not of the file
+		r.blocks.file = nil // index is not part of the file
 		r.docs.index = index
 		r.askForDocuments(rows)
 	}
 }
 
-// Reading ahead makes way for searches that wait for the disk, but not for ever.
-func TestReadingAheadMakesWay(t *testing.T) {
+// TestReadAheadYields checks that the read-ahead yields to searches that wait for the disk, but not forever.
+func TestReadAheadYields(t *testing.T) {
 	a := &ahead{end: make(chan struct{})}
 	if left := a.giveWay(time.Hour); left != time.Hour {
-		t.Errorf("it waits for nobody: %v left", left)
+		t.Errorf("it waits without a waiting search: %v left", left)
 	}
 	a.waiting.Add(1)
 	if left := a.giveWay(time.Millisecond); left > 0 {
@@ -253,6 +254,6 @@ func TestReadingAheadMakesWay(t *testing.T) {
 	}
 	close(a.end)
 	if left := a.giveWay(time.Hour); left != time.Hour {
-		t.Errorf("it waits when it is to end: %v left", left)
+		t.Errorf("it waits after the file was closed: %v left", left)
 	}
 }

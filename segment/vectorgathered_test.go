@@ -8,7 +8,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Searches by gathered signs find nearly all that exact ones find, also after rows were deleted, and do not read the signs of the file.
+// TestSearchesByGatheredSigns checks that searches by gathered signs have a high recall, also after deletions, and do not read the
+// signs in the file.
 func TestSearchesByGatheredSigns(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	for _, dimensions := range []int{128, 256} {
@@ -26,7 +27,7 @@ func TestSearchesByGatheredSigns(t *testing.T) {
 		}
 		signs := v.GatherSigns(all)
 		if n := 4 * int(all.GetCardinality()) * (1 + dimensions/32); signs == nil || signs.Bytes() < n || signs.Bytes() > 2*n {
-			t.Fatalf("%d dimensions: %d bytes are gathered, %d expected", dimensions, signs.Bytes(), n)
+			t.Fatalf("%d dimensions: %d bytes are gathered, want %d", dimensions, signs.Bytes(), n)
 		}
 		live := all.Clone()
 		for it := all.Iterator(); it.HasNext(); {

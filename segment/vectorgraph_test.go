@@ -18,10 +18,10 @@ import (
 	"svc/simd"
 )
 
-// coded is an embedder whose vectors are coded and, with enough of them, linked.
+// coded is an embedder with codes and, for enough vectors, a graph.
 var coded = EmbedderShape{ID: 4, Dimensions: 48}
 
-// clusteredDocs makes documents with vectors near to some centers, as embedders make them, each with 1 up to most of them.
+// clusteredDocs makes documents with clustered vectors, 1 to most each, like those of embedding models.
 func clusteredDocs(rng *rand.Rand, e EmbedderShape, first DocID, n, most int) []*doc {
 	centers := rand.New(rand.NewPCG(11, 0))
 	center := make([]float32, 40*e.Dimensions)
@@ -61,7 +61,7 @@ func segmentOfVectors(t testing.TB, fs vfs.FS, name string, docs []*doc, e Embed
 	return openSegment(t, fs, name)
 }
 
-// graphRecall returns the share of the 10 best that a search of little effort finds, all rows allowed or one in each so many.
+// graphRecall returns the recall@10 of searches with little effort, among all rows or one row in every.
 func graphRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand, every int) float64 {
 	t.Helper()
 	const k, queries, effort = 10, 40, 45
@@ -82,8 +82,8 @@ func graphRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand, every in
 	return recallOf(missed, k)
 }
 
-// recallOf returns the share of their k best that queries found, of which each missed so many. The worst tenth of the queries does not
-// count: of some hundred graphs of clustered rows, one leaves a cluster out, for all of the few queries that are of it.
+// recallOf returns the recall of queries, each of which missed some of its k best rows. It ignores the worst tenth: about one in a hundred
+// graphs of clustered rows misses a cluster, and with it all of the few queries near it.
 func recallOf(missed []int, k int) float64 {
 	slices.Sort(missed)
 	missed = missed[:len(missed)-len(missed)/10]
@@ -94,8 +94,8 @@ func recallOf(missed []int, k int) float64 {
 	return 1 - float64(sum)/float64(k*len(missed))
 }
 
-// Where a few rows may not be found, those that may are found as well as if there were no others, also when they lie around the query.
-func TestWalksPassOverRowsThatMayNotBeFound(t *testing.T) {
+// TestWalksPassForbiddenRows checks the recall if a few rows are forbidden, at random or around the query.
+func TestWalksPassForbiddenRows(t *testing.T) {
 	defer lowerThresholds(100, 500)()
 	for _, most := range []int{1, 3} {
 		rng := rand.New(rand.NewPCG(7, uint64(most)))
@@ -129,8 +129,8 @@ func TestWalksPassOverRowsThatMayNotBeFound(t *testing.T) {
 	}
 }
 
-// Where many rows may be found of not very many, their signs are compared, and some misses are allowed. In files of earlier programs signs
-// are not centred, and those of vectors that share a large mean say little: codes are compared instead.
+// TestSignsOfAllowedRowsAreCompared checks that searches among many allowed rows of a small segment compare signs, with few misses. Files
+// of earlier versions have signs that are not centred. If their vectors share a large mean, codes are compared instead.
 func TestSignsOfAllowedRowsAreCompared(t *testing.T) {
 	defer lowerThresholds(256, 2000)()
 	rng := testRand(t)
@@ -199,7 +199,7 @@ func TestSignsOfAllowedRowsAreCompared(t *testing.T) {
 	}
 }
 
-// Rows of 128 dimensions are compared by cache lines.
+// TestLinesOfSignsAreCompared checks that rows of 128 dimensions are compared by cache lines.
 func TestLinesOfSignsAreCompared(t *testing.T) {
 	defer lowerThresholds(256, 2000)()
 	rng := testRand(t)
@@ -235,7 +235,7 @@ func compareLines(t *testing.T, rng *rand.Rand, shape EmbedderShape) {
 	}
 }
 
-// notCentred replaces the signs by those that earlier programs wrote.
+// notCentred replaces the signs by those of earlier versions.
 func notCentred(v *Vectors) {
 	v.centred, v.signs = false, ann.Signs{Stride: v.signs.Stride, Dimensions: v.shape.Dimensions, Touch: func([]uint64) {}, TouchRows: func([]uint32) {}}
 	clear(v.centre)
@@ -244,7 +244,7 @@ func notCentred(v *Vectors) {
 	}
 }
 
-// addMean moves a vector of clusteredDocs, so that it has a cosine of about 0.75 to others.
+// addMean moves a vector of clusteredDocs so that its cosine with others is about 0.75.
 func addMean(vector []float32) {
 	for i := range vector {
 		vector[i] += float32(4*(i%2) - 2 + i%3)
@@ -257,7 +257,7 @@ func checkRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand) {
 		recall := graphRecall(t, v, docs, rng, every)
 		t.Logf("recall %.3f with one row in %d allowed", recall, every)
 		if recall < 0.95 {
-			t.Error("that is too little")
+			t.Error("the recall is too low")
 		}
 	}
 }
@@ -267,7 +267,7 @@ func TestSearchThroughAGraph(t *testing.T) {
 	for name, c := range map[string]struct {
 		shape EmbedderShape
 		rows  int
-		most  int // vectors a row
+		most  int // vectors per row
 	}{
 		"codes":                  {coded, 2500, 1},
 		"codes, several vectors": {coded, 1300, 3},
@@ -294,13 +294,13 @@ func TestSearchThroughAGraph(t *testing.T) {
 				t.Error("the graph is not walked")
 			}
 			if found := v.Search(nil, docs[0].vectors[c.shape.ID].Vectors[:c.shape.Dimensions], c.rows-10, nil); len(found) != c.rows-10 {
-				t.Errorf("of %d rows all but 9 were asked for and %d found", c.rows-1, len(found))
+				t.Errorf("of %d rows, all but 9 were requested and %d found", c.rows-1, len(found))
 			}
 		})
 	}
 }
 
-// TestARowWithMostOfTheVectors has one row whose vectors fill a walk's pool.
+// TestARowWithMostOfTheVectors has one row whose vectors fill the candidate pool of a walk.
 func TestARowWithMostOfTheVectors(t *testing.T) {
 	defer lowerThresholds(256, 2000)()
 	rng := testRand(t)
@@ -365,7 +365,7 @@ func TestMergeExtendsTheLargestGraph(t *testing.T) {
 	}
 	checkRecall(t, v, live, rng)
 
-	// One input without deleted rows is copied.
+	// A single input without deleted rows is copied.
 	if _, err := Merge(context.Background(), mem, "copy.seg", []Live{{Reader: r}}, MergeOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -401,14 +401,14 @@ func TestBuildStopsWhenCancelled(t *testing.T) {
 	mustNotExist(t, mem, "a.seg")
 }
 
-func TestADamagedGraphIsFoundAndNotFollowed(t *testing.T) {
+func TestDamagedGraphIsNotFollowed(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	rng := testRand(t)
 	mem := vfs.NewMem()
 	docs := clusteredDocs(rng, coded, 5, 1500, 1)
 	segmentOfVectors(t, mem, "a.seg", docs, coded)
 	data := readFile(t, mem, "a.seg")
-	data[sectionOf(data, tagGraph).offset+4] ^= 0x40 // of the number of rows
+	data[sectionOf(data, tagGraph).offset+4] ^= 0x40 // changes the number of rows
 	fixChecksums(data)
 	r, err := openBytes(t, data)
 	if err != nil {
@@ -421,7 +421,7 @@ func TestADamagedGraphIsFoundAndNotFollowed(t *testing.T) {
 	checkRecall(t, r.Vectors(coded.ID), docs, rng)
 }
 
-func TestBuilderRefusesWhatIsNoEntry(t *testing.T) {
+func TestBuilderRefusesInvalidEntries(t *testing.T) {
 	for want, add := range map[string]func(b *Builder){
 		"embedder 9 is unknown":     func(b *Builder) { b.Vectors(9, DocVectors{}) },
 		"5 numbers are no vectors":  func(b *Builder) { b.Vectors(3, DocVectors{Vectors: make([]float32, 5)}) },
@@ -446,7 +446,7 @@ func TestBuilderRefusesWhatIsNoEntry(t *testing.T) {
 	}
 }
 
-// TestMergeChangesVectors gives rows other vectors, drops those of an embedder, and makes those of others binary, and of another precision.
+// TestMergeChangesVectors replaces vectors of rows, drops those of one embedder, and makes those of others binary or half precision.
 func TestMergeChangesVectors(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		rng := testRand(t)
@@ -465,7 +465,7 @@ func TestMergeChangesVectors(t *testing.T) {
 		fresh := NewVectorSet(len(docs), added, false)
 		for row, d := range docs {
 			delete(d.vectors, 1)
-			if v, ok := d.vectors[12]; ok { // what was rounded stays so
+			if v, ok := d.vectors[12]; ok { // rounded vectors stay rounded
 				v.Vectors = keptOf(testEmbedders[3], v.Vectors)
 				d.vectors[12] = v
 			}
@@ -479,7 +479,7 @@ func TestMergeChangesVectors(t *testing.T) {
 			}
 		}
 		if replaced.MemoryBytes() == 0 {
-			t.Error("a set of some vectors needs no memory")
+			t.Error("a set of vectors has a size of 0")
 		}
 		o := MergeOptions{
 			KeepVectors: func(e EmbedderID) bool { return e != 1 },
@@ -498,7 +498,7 @@ func TestMergeChangesVectors(t *testing.T) {
 		embedders := []EmbedderShape{halved, added, packed, whole, testEmbedders[4]}
 		checkVectors(t, b, docs, embedders, rng)
 
-		// Merged with vectors that are not binary or of half precision yet, all become so.
+		// A merge also converts the vectors of inputs that are not yet binary or half precision.
 		more := randomDocs(rng, 100)
 		for i, d := range more {
 			d.id = docs[len(docs)-1].id + 1 + DocID(i)

@@ -13,13 +13,13 @@ import (
 	"svc/simd"
 )
 
-// testEmbedders are those of the documents of the twin: one whose full rows are scanned, one of bits, one with codes, and of half
-// precision one of an odd length and one with codes.
+// testEmbedders are the embedders of random documents: one scanned in full precision, one binary, one with codes, and of half precision
+// one of odd length and one with codes.
 var testEmbedders = []EmbedderShape{{ID: 3, Dimensions: 3}, {ID: 1, Dimensions: 70, Binary: true}, {ID: 900, Dimensions: 40},
 	{ID: 12, Dimensions: 5, Half: true}, {ID: 13, Dimensions: 33, Half: true}}
 
-// lowerThresholds makes segments with so many vectors have codes and a graph, and searches use them among few candidates, until
-// what it returns is called.
+// lowerThresholds lowers the numbers of vectors from which a segment has codes and a graph, and those from which searches use them, until
+// restore is called.
 func lowerThresholds(newCodes, newGraph int) (restore func()) {
 	codes, graph, bits, direct, rows := codeVectors, graphVectors, graphBitVectors, directVectors, NeighbourRows
 	inSegments := NeighbourSegmentRows
@@ -34,7 +34,7 @@ func lowerThresholds(newCodes, newGraph int) (restore func()) {
 	}
 }
 
-// randomVector returns a vector, sometimes an odd one.
+// randomVector returns a random vector, sometimes an extreme one.
 func randomVector(rng *rand.Rand, dimensions int) []float32 {
 	v := make([]float32, dimensions)
 	scale := 1.0
@@ -47,7 +47,7 @@ func randomVector(rng *rand.Rand, dimensions int) []float32 {
 	case 2:
 		scale = 1e-6
 	case 3:
-		scale = 1e30 // the squares are no float32
+		scale = 1e30 // the squares overflow float32
 	}
 	for i := range v {
 		v[i] = float32(rng.NormFloat64() * scale)
@@ -79,7 +79,7 @@ func randomVectors(rng *rand.Rand, embedders []EmbedderShape) map[EmbedderID]Doc
 	return all
 }
 
-// keptOf is what is kept of vectors of an embedder.
+// keptOf returns a vector as an embedder stores it.
 func keptOf(e EmbedderShape, v []float32) []float32 {
 	if e.Half {
 		h, kept := make([]uint16, len(v)), make([]float32, len(v))
@@ -99,7 +99,7 @@ func keptOf(e EmbedderShape, v []float32) []float32 {
 	return bits
 }
 
-// twinSimilarity compares two vectors slowly.
+// twinSimilarity is the reference similarity of two vectors.
 func twinSimilarity(e EmbedderShape, a, b []float32) float64 {
 	if e.Binary {
 		differ := 0
@@ -122,7 +122,7 @@ func twinSimilarity(e EmbedderShape, a, b []float32) float64 {
 	return (1 + dot/math.Sqrt(aa)/math.Sqrt(bb)) / 2
 }
 
-// twinSearch returns all allowed rows with a vector, best first.
+// twinSearch is the reference search. It returns all allowed rows with a vector, best first.
 func twinSearch(docs []*doc, e EmbedderShape, q []float32, allowed *roaring.Bitmap) []Scored {
 	var all []Scored
 	for row, d := range docs {
@@ -140,7 +140,7 @@ func twinSearch(docs []*doc, e EmbedderShape, q []float32, allowed *roaring.Bitm
 	return all
 }
 
-// checkFound compares what was found with all rows by the twin, and returns how many of the k best are missed.
+// checkFound compares search results with those of twinSearch, and returns how many of the k best are missing.
 func checkFound(t *testing.T, found, all []Scored, k int) (missed int) {
 	t.Helper()
 	if len(found) != min(k, len(all)) {
@@ -153,7 +153,7 @@ func checkFound(t *testing.T, found, all []Scored, k int) (missed int) {
 	for i, x := range found {
 		s, ok := want[x.Row]
 		if !ok {
-			t.Fatalf("row %d is not allowed, has no vector, or is there twice", x.Row)
+			t.Fatalf("row %d is not allowed, has no vector, or is listed twice", x.Row)
 		}
 		delete(want, x.Row)
 		if math.Abs(float64(x.Similarity-s)) > 1e-6 {
@@ -172,7 +172,7 @@ func checkFound(t *testing.T, found, all []Scored, k int) (missed int) {
 func checkVectors(t *testing.T, r *Reader, docs []*doc, embedders []EmbedderShape, rng *rand.Rand) {
 	t.Helper()
 	if v := r.Vectors(2); v != nil {
-		t.Fatal("vectors of an embedder that there is not")
+		t.Fatal("vectors of a missing embedder")
 	}
 	for _, e := range embedders {
 		if !slices.ContainsFunc(docs, func(d *doc) bool { _, ok := d.vectors[e.ID]; return ok }) {
@@ -250,7 +250,7 @@ func checkVectorSearch(t *testing.T, v *Vectors, docs []*doc, e EmbedderShape, r
 		k := 1 + rng.IntN(1+rng.IntN(60))
 		found := v.Search([]Scored{{99, 9}}, q, k, allowed)
 		if found[0] != (Scored{99, 9}) {
-			t.Fatal("what was in the slice is overwritten")
+			t.Fatal("the contents of the slice are overwritten")
 		}
 		all := twinSearch(docs, e, q, allowed)
 		missed += checkFound(t, found[1:], all, k)
@@ -263,6 +263,6 @@ func checkVectorSearch(t *testing.T, v *Vectors, docs []*doc, e EmbedderShape, r
 		t.Fatal("a query of other dimensions finds something")
 	}
 	if got := v.Search(nil, make([]float32, e.Dimensions), 0, nil); len(got) > 0 {
-		t.Fatal("no rows were asked for")
+		t.Fatal("no rows were requested")
 	}
 }

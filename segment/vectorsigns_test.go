@@ -16,9 +16,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// A file of an earlier program has signs that are not centred. It is searched, verified and printed, and a merge that changes it
-// writes centred ones.
-func TestSignsOfEarlierPrograms(t *testing.T) {
+// TestSignsOfEarlierVersions searches, verifies and prints a file whose signs are not centred. A merge that changes it writes
+// centred signs.
+func TestSignsOfEarlierVersions(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	rng, mem := testRand(t), vfs.NewMem()
 	docs := clusteredDocs(rng, wide, 0, 1500, 1)
@@ -63,17 +63,17 @@ func TestSignsOfEarlierPrograms(t *testing.T) {
 		}
 		merged := openSegment(t, mem, want.String())
 		if have := kindsIn(merged); !have[want] || have[tagSigns] && have[tagOldSigns] {
-			t.Errorf("%v is not in what is merged", want)
+			t.Errorf("the merged file lacks %v", want)
 		}
 		if err := merged.Verify(); err != nil {
 			t.Errorf("%v: %v", want, err)
 		}
 	}
-	// Others are damage.
+	// Changed signs are corruption.
 	data[s.offset+s.length/2] ^= 1
 	fixChecksums(data)
 	if err := openAndVerify(t, data); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "vsgn") {
-		t.Errorf("other signs: %v", err)
+		t.Errorf("changed signs: %v", err)
 	}
 }
 
@@ -90,15 +90,15 @@ func normalDocs(rng *rand.Rand, e EmbedderShape, n int) []*doc {
 	return docs
 }
 
-// takeWideSigns makes signs be written of so few rows that searches keep many of them. It returns a function that takes this back.
+// takeWideSigns enables wide signs for small segments until the returned function is called.
 func takeWideSigns() func() {
 	before := widestShare
 	widestShare = 2
 	return func() { widestShare = before }
 }
 
-// Signs of vectors that lie in no clusters say less: more codes are compared, as many as a sample shows. A search for few hits compares
-// signs. One for more hits would keep so many rows that it scans codes.
+// TestSignsOfIndependentComponents checks signs of vectors without clusters, which are less accurate: a sample determines how many codes
+// are compared. A search for few hits compares signs. One for more hits would keep too many rows and scans codes.
 func TestSignsOfIndependentComponents(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	defer takeWideSigns()()
@@ -121,7 +121,7 @@ func TestSignsOfIndependentComponents(t *testing.T) {
 		}
 		v := base.Vectors(shape.ID)
 		if v.wide.kept <= uint32(shape.keptBySigns(signsHits)) || v.wide.of != uint32(len(docs)) {
-			t.Errorf("%+v are kept, usually %d", v.wide, shape.keptBySigns(signsHits))
+			t.Errorf("wide signs keep %+v, signs of clusters %d", v.wide, shape.keptBySigns(signsHits))
 		}
 		read := 0
 		touch, touchRows := v.signs.Touch, v.signs.TouchRows
@@ -163,7 +163,7 @@ func TestSignsOfIndependentComponents(t *testing.T) {
 	}
 }
 
-// The rows that are kept grow as SEGMENT.md says.
+// TestKeptBySigns checks the number of kept rows against docs/SEGMENT.md.
 func TestKeptBySigns(t *testing.T) {
 	for _, c := range []struct {
 		wide                wideSigns
@@ -177,7 +177,7 @@ func TestKeptBySigns(t *testing.T) {
 		{wideSigns{1000, 10_000}, 10, 1_000_000, 25_118}, // 100^0.7
 		{wideSigns{1000, 10_000}, 40, 1_000_000, 50_237},
 		{wideSigns{1000, 10_000}, 10, 1000, 281}, // 0.1^0.55
-		{wideSigns{130, 10_000}, 10, 5000, 166},  // at least as many as with other signs
+		{wideSigns{130, 10_000}, 10, 5000, 166},  // at least as many as with signs of clusters
 		{wideSigns{maxRows, maxRows}, 1 << 20, maxRows, maxRows},
 	} {
 		v := &Vectors{shape: EmbedderShape{Dimensions: 256}, wide: c.wide}
@@ -187,7 +187,7 @@ func TestKeptBySigns(t *testing.T) {
 	}
 }
 
-// What a head of wide signs cannot say is damage.
+// TestDamagedWideSigns checks that invalid values in the head of wide signs are corruption.
 func TestDamagedWideSigns(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	defer takeWideSigns()()
@@ -209,7 +209,8 @@ func TestDamagedWideSigns(t *testing.T) {
 	}
 }
 
-// An unfiltered search of few long rows compares the signs of all, and reads no links. A greater effort finds no fewer.
+// TestSignsOfAllLongRows checks that an unfiltered search of few long rows compares the signs of all rows and reads no links. More effort
+// must not find fewer.
 func TestSignsOfAllLongRows(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	rng, shape := testRand(t), EmbedderShape{ID: 7, Dimensions: 512}
@@ -227,10 +228,10 @@ func TestSignsOfAllLongRows(t *testing.T) {
 		missed += checkFound(t, v.Search(nil, q, k, nil), want, k)
 		again += checkFound(t, v.SearchEffort(nil, q, k, 1000, nil), want, k)
 	}
-	if n := blocksRight(r, tagGraph); n > 16 { // those of the upper levels are
+	if n := blocksRight(r, tagGraph); n > 16 { // those of the upper levels are read
 		t.Errorf("%d blocks of the graph are read", n)
 	}
 	if recall := 1 - float64(missed)/(k*queries); recall < 0.97 || again > missed {
-		t.Errorf("recall %.3f, %d are missed with a greater effort, %d without", recall, again, missed)
+		t.Errorf("recall %.3f, %d are missed with more effort, %d without", recall, again, missed)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// sparseDocs makes documents with vectors of which few components are not 0, and these are mostly the first ones, as if they counted words.
+// sparseDocs makes documents with sparse vectors like word counts: most of the few nonzero components are among the first.
 func sparseDocs(rng *rand.Rand, e EmbedderShape, n, components int) []*doc {
 	docs := make([]*doc, n)
 	for i := range docs {
@@ -25,7 +25,8 @@ func sparseDocs(rng *rand.Rand, e EmbedderShape, n, components int) []*doc {
 	return docs
 }
 
-// Signs of sparse vectors say too little: none are written, also not by merges, and searches compare codes.
+// TestSparseVectorsHaveNoSigns checks that builds and merges write no signs for sparse vectors, for which signs are inaccurate, and that
+// searches compare codes.
 func TestSparseVectorsHaveNoSigns(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	rng, mem := testRand(t), vfs.NewMem()

@@ -7,8 +7,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// TestVerifyInPasses checks prefixes for some rows at a time, as is done where they are many: what is sound stays so, and a posting of a
-// prefix that lacks an occurrence of its words is found.
+// TestVerifyInPasses checks prefixes for a range of rows at a time, as Verify does for many rows. A posting that lacks an occurrence of
+// its words must be found.
 func TestVerifyInPasses(t *testing.T) {
 	most := unionBytes
 	defer func() { unionBytes = most }()
@@ -19,7 +19,7 @@ func TestVerifyInPasses(t *testing.T) {
 		data[at] ^= 1
 		fixChecksums(data)
 		unionBytes = most
-		want := apierr.IsCorruption(openAndVerify(t, data)) // padding is not looked at
+		want := apierr.IsCorruption(openAndVerify(t, data)) // padding is not verified
 		if want {
 			found++
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWordOrder compares the order of words, their prefixes and the copies of their lists with what the words and lists themselves say.
-// Words are of few bytes, zeros among them, around the 8 that are compared first and the 12 that entries have.
+// TestWordOrder compares the order of words, their prefixes and copies of their lists with the words and lists themselves. Words have few
+// byte values, including zeros, and lengths around the 8 bytes that are compared first and the 12 of an entry.
 func TestWordOrder(t *testing.T) {
 	const seed = 9
 	t.Logf("seed %d", seed)
@@ -29,7 +29,7 @@ func TestWordOrder(t *testing.T) {
 			}
 		}
 	}
-	for row := range uint32(600_000) { // a list of more than half a chunk
+	for row := range uint32(600_000) { // a list longer than half a chunk
 		v.add(1001+row, 0, []byte("frequent"), uint16(row%1000))
 	}
 	order := v.sorted(func(int) {})

@@ -8,14 +8,13 @@ import (
 	"unsafe"
 )
 
-// TestWordTableNumbersDistinctWords compares numbers, words and entries with a map's. Words are of few bytes, so that some are the same
-// but for their length or field.
+// TestWordTableNumbersDistinctWords compares numbers, words and entries with a map. Some words differ only in length or field.
 func TestWordTableNumbersDistinctWords(t *testing.T) {
 	checkWordTable(t, 60000)
 }
 
-// TestWordTableTellsEqualHashesApart chooses seeds with which all short words of a length in a field have the same hash.
-func TestWordTableTellsEqualHashesApart(t *testing.T) {
+// TestWordTableComparesWordsOfEqualHash chooses seeds for which all short words of one length and field have the same hash.
+func TestWordTableComparesWordsOfEqualHash(t *testing.T) {
 	defer func(head, more uint64) { headSeed, moreSeed = head, more }(headSeed, moreSeed)
 	const length, field = 7, 1
 	moreSeed = length<<16 | field
@@ -35,7 +34,7 @@ func TestWordTableTellsEqualHashesApart(t *testing.T) {
 	checkWordTable(t, 3000)
 }
 
-// TestHashesOfWordsDependOnSeeds changes one seed at a time: a hash that stays is one that words can be prepared for.
+// TestHashesOfWordsDependOnSeeds changes one seed at a time. If a hash stayed the same, an attacker could prepare colliding words.
 func TestHashesOfWordsDependOnSeeds(t *testing.T) {
 	defer func(head, more uint64, tail maphash.Seed) { headSeed, moreSeed, tailSeed = head, more, tail }(headSeed, moreSeed, tailSeed)
 	hash := func(word string) uint32 {
@@ -59,12 +58,12 @@ func TestHashesOfWordsDependOnSeeds(t *testing.T) {
 			}
 		}
 		if same > 4 {
-			t.Errorf("%s: the seed does not count", tt.name)
+			t.Errorf("%s: the hash does not depend on the seed", tt.name)
 		}
 	}
 }
 
-// checkWordTable looks up so many words.
+// checkWordTable looks up a number of words.
 func checkWordTable(t *testing.T, words int) {
 	t.Helper()
 	if n := unsafe.Sizeof(wordEntry{}); n != wordEntryBytes {
@@ -113,7 +112,7 @@ func checkWordTable(t *testing.T, words int) {
 	}
 }
 
-// find is entry of a word that is in one piece.
+// find returns the entry of a word that is in one piece.
 func (t *wordTable) find(word []byte, field uint16) (*wordEntry, bool) {
 	var k wordKey
 	k.set(word, field)
