@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// slowDistance fills the whole table; prefix asks for the nearest prefix of b.
+// slowDistance is the reference distance, computed with the full table. With prefix, it is the distance to the nearest prefix of b.
 func slowDistance(a, b []rune, prefix bool) int {
 	t := make([][]int, len(b)+1)
 	for j := range t {
@@ -58,7 +58,7 @@ func TestAutomatonAgainstTable(t *testing.T) {
 			longest = 200
 		}
 		a, b := randomWord(r, alphabet, longest), randomWord(r, alphabet, longest)
-		if longest > 9 { // near words, so that the end is reached
+		if longest > 9 { // similar words, so that the automaton reaches their ends
 			b = append([]rune(nil), a...)
 			for range r.IntN(4) {
 				b[r.IntN(len(b))] = 'x'
@@ -113,7 +113,7 @@ func TestAutomatonOfExamples(t *testing.T) {
 	}
 }
 
-func TestAutomatonLeavesWordsThatAreNotMisspelt(t *testing.T) {
+func TestAutomatonCanMatch(t *testing.T) {
 	for _, c := range []struct {
 		query, word string
 		prefix      bool
@@ -129,8 +129,8 @@ func TestAutomatonLeavesWordsThatAreNotMisspelt(t *testing.T) {
 	}
 }
 
-// TestAutomatonRemembersSteps compares steps with computed ones, of automata that had other words before.
-func TestAutomatonRemembersSteps(t *testing.T) {
+// TestAutomatonCachesSteps compares cached steps with computed ones. The automata are reused for several words.
+func TestAutomatonCachesSteps(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -160,6 +160,6 @@ func TestAutomatonRemembersSteps(t *testing.T) {
 		automata.Put(a)
 	}
 	if known == 0 {
-		t.Error("no step was remembered")
+		t.Error("no step was cached")
 	}
 }

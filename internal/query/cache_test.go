@@ -36,7 +36,7 @@ func textSegments(t *testing.T, ix *Index, parts [][]string) []segment.Live {
 	return out
 }
 
-// addText adds a text to the document that is being built.
+// addText adds a text to the open document.
 func addText(b *segment.Builder, ix *Index, name, content string) {
 	field, _ := ix.Fields.ID(name)
 	var p text.Positions
@@ -45,7 +45,7 @@ func addText(b *segment.Builder, ix *Index, name, content string) {
 	b.WordCount(field, p.Words())
 }
 
-// written writes a segment, and opens it until the test ends.
+// written writes a segment and opens it until the end of the test.
 func written(t *testing.T, b *segment.Builder, fs vfs.FS, name string) segment.Live {
 	t.Helper()
 	if _, err := b.Write(context.Background(), fs, name); err != nil {
@@ -59,9 +59,9 @@ func written(t *testing.T, b *segment.Builder, fs vfs.FS, name string) segment.L
 	return segment.Live{Reader: r}
 }
 
-// TestLaterViewsUseWhatSegmentsKeep asks views that come one after another, with more and more documents deleted and other segments,
-// and compares what they find with what a view finds that was never asked before.
-func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
+// TestSegmentCachesAcrossViews searches a series of views, with more and more deleted documents and other segments, and compares the
+// results with those of a view without caches.
+func TestSegmentCachesAcrossViews(t *testing.T) {
 	for name, update := range map[string]string{
 		"plain":          `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3,"twoTypos":5}},"synonyms":{"abcab":["a b"]}}`,
 		"exact fields":   `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3,"twoTypos":5},"disableOnAttributes":["other"]}}`,
@@ -133,7 +133,7 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 					}
 					for n := range want.Nodes {
 						if what := different(&view, &got.Nodes[n], &want.Nodes[n]); what != "" {
-							t.Fatalf("seed %d, round %d, %s, node %d: other %s than without what was kept", seed, round, q, n, what)
+							t.Fatalf("seed %d, round %d, %s, node %d: %s differ from those without caches", seed, round, q, n, what)
 						}
 						if f := want.Nodes[n].forms; f != nil && slices.ContainsFunc(f.lists, func(words []string) bool { return len(words) == few }) {
 							full++
@@ -143,13 +143,13 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 				view.Cache.Close()
 			}
 			if full == 0 {
-				t.Error("no list of misspelt words was ever full")
+				t.Error("no list of misspelt words was full")
 			}
 		})
 	}
 }
 
-// different names what two nodes do not have in common; "" when there is nothing.
+// different names the results in which two nodes differ; "": none.
 func different(ix *Index, a, b *Node) string {
 	switch {
 	case a.Exists != b.Exists:

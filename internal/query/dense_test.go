@@ -16,7 +16,7 @@ import (
 	"svc/segment"
 )
 
-// denseSettings are those that decide in which fields words count.
+// denseSettings determine in which fields words count.
 var denseSettings = map[string]string{
 	"plain":              `{` + denseTypos + `}}`,
 	"exact field":        `{` + denseTypos + `,"disableOnAttributes":["other"]}}`,
@@ -44,12 +44,13 @@ func denseDocs(rnd *rand.Rand, n int) (docs [][2]string, words []string) {
 	return docs, words
 }
 
-// denseFields returns a subset of the fields of denseDocs; nil are all.
+// denseFields returns a subset of the fields of denseDocs; nil means all.
 func denseFields(rnd *rand.Rand) FieldSet {
 	return []FieldSet{nil, nil, {true, false}, {false, true}, {true, true}}[rnd.IntN(5)]
 }
 
-// fieldsIndex makes an index of documents with two texts each, in two segments. The segments have all words, searchable or not.
+// fieldsIndex makes an index of documents with two texts each, in two segments. The segments have all words, also of fields that are
+// not searchable.
 func fieldsIndex(t *testing.T, update string, docs [][2]string) *Index {
 	t.Helper()
 	names := []string{"text", "other"}
@@ -71,13 +72,13 @@ func fieldsIndex(t *testing.T, update string, docs [][2]string) *Index {
 	return ix
 }
 
-// TestDenseLevels compares the rows of typos that are made with a bit for each row with the rows of the postings.
+// TestDenseLevels compares the rows of typos that are collected in bits with the rows of the postings.
 func TestDenseLevels(t *testing.T) {
 	defer func(n int) { denseShare = n }(denseShare)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	denseShare = 0 // sets alone
+	denseShare = 0 // uses sets only
 	several, phrases, inside, elsewhere := 0, 0, 0, 0
 	for _, name := range slices.Sorted(maps.Keys(denseSettings)) {
 		docs, words := denseDocs(rnd, 300)
@@ -133,7 +134,7 @@ func TestDenseLevels(t *testing.T) {
 	}
 }
 
-// addRows adds the rows of words in some fields, and returns how many other fields have them.
+// addRows adds the rows of words in some fields, and returns the number of other fields with them.
 func addRows(to *roaring.Bitmap, words []segment.Posting, fields FieldSet) (others int) {
 	for _, p := range words {
 		for k := range p.Fields() {
@@ -147,14 +148,14 @@ func addRows(to *roaring.Bitmap, words []segment.Posting, fields FieldSet) (othe
 	return others
 }
 
-// denseOf makes the rows of a match in a segment with a bit for each.
+// denseOf collects the rows of a match in a segment in bits.
 func denseOf(t *testing.T, s segment.Live, m *Match, i int, fields wordFields) SegmentRows {
 	denseShare = 1 << 30
 	defer func() { denseShare = 0 }()
 	first := m.Segments[i].At[0]
 	r := SegmentRows{At: [Levels]*roaring.Bitmap{first, noRows, noRows}, Any: first}
 	if _, ok := r.addDense(s, m.Levels[1:], 1, i, fields); !ok {
-		t.Fatal("no bits were used")
+		t.Fatal("bits were not used")
 	}
 	return r
 }

@@ -23,7 +23,7 @@ func TestWordsInsideOthers(t *testing.T) {
 		levels          [Levels]string // the documents
 	}{
 		{infixText, "board ", [Levels]string{"1", "4", "0 2 3 5"}},
-		{infixText, "board", [Levels]string{"1 2", "4", "0 3 5"}}, // boarding begins with it
+		{infixText, "board", [Levels]string{"1 2", "4", "0 3 5"}}, // boarding starts with it
 		{infixText, "keyboar ", [Levels]string{"", "0 5", ""}},
 		{infixText, "oard ", [Levels]string{"", "", "0 1 2 3 5"}}, // board, too, at one typo, which is its first letter
 		{infixText, "4711 ", [Levels]string{"7", "", "6"}},
@@ -55,7 +55,7 @@ func TestWordsInsideOthers(t *testing.T) {
 	}
 }
 
-// TestFrequentWordsInsideOthersAreFound has more words than are candidates, and the most frequent one is the last in byte order.
+// TestFrequentWordsInsideOthersAreFound has more words than candidates, and the most frequent one is last in byte order.
 func TestFrequentWordsInsideOthersAreFound(t *testing.T) {
 	setLimits(t, 30, 8)
 	var docs []string
@@ -74,7 +74,7 @@ func TestFrequentWordsInsideOthersAreFound(t *testing.T) {
 	}
 }
 
-// TestShortSearchesBuildTheListOfWords has searches with no time for the whole dictionary.
+// TestShortSearchesBuildTheListOfWords has searches too short for a scan of the whole dictionary.
 func TestShortSearchesBuildTheListOfWords(t *testing.T) {
 	defer func(n, words int) { paceSteps, wordBlockWords = n, words }(paceSteps, wordBlockWords)
 	paceSteps, wordBlockWords = 20, 5
@@ -93,18 +93,18 @@ func TestShortSearchesBuildTheListOfWords(t *testing.T) {
 		}
 		if !late {
 			if searches < 3 {
-				t.Errorf("%d searches look at all words", searches)
+				t.Errorf("%d searches scanned all words", searches)
 			}
 			return
 		}
 		if searches > 100 {
-			t.Fatal("no search comes to the end of the dictionary")
+			t.Fatal("no search reached the end of the dictionary")
 		}
 	}
 }
 
-// insideWords returns the words that contain one, as a look at each word of each segment gives them. exact reports that the candidates of
-// all segments were all words.
+// insideWords is the reference for words that contain another one: it tests each word of each segment. exact reports that the candidates
+// of all segments were all words.
 func insideWords(parts [][]string, gone []segment.Live, asked string, prefix bool) (words []string, exact bool) {
 	exact = true
 	live := map[string]int{}
@@ -142,7 +142,8 @@ func insideWords(parts [][]string, gone []segment.Live, asked string, prefix boo
 	return words, exact
 }
 
-// The words that contain a word are those that a look at each word of each segment gives, however words lie in blocks.
+// TestWordsInsideOthersAgainstDictionary compares the words that contain a word with insideWords, for random distributions of
+// words over blocks.
 func TestWordsInsideOthersAgainstDictionary(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -187,6 +188,6 @@ func TestWordsInsideOthersAgainstDictionary(t *testing.T) {
 		}
 	}
 	if limited == 0 || cut == 0 {
-		t.Errorf("%d queries were in more words than count, %d in more than are candidates", limited, cut)
+		t.Errorf("%d queries exceeded the limit of words, %d the limit of candidates", limited, cut)
 	}
 }

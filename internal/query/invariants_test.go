@@ -9,7 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// TestInvariantsAreChecked breaks each invariant once.
+// TestInvariantsAreChecked violates each invariant once.
 func TestInvariantsAreChecked(t *testing.T) {
 	ix := testIndex(t, `{}`, []string{"rain over london", "rains", "train", "london rain"})
 	graph := func() *Graph {

@@ -12,8 +12,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// TestNearAndFrequentWordsAgainstAllWords compares the words that a misspelt one may stand for, and the most frequent words, with those
-// that a look at each word of each document gives.
+// TestNearAndFrequentWordsAgainstAllWords compares the corrections of a misspelt word, and the most frequent words, with a scan of all
+// words of all documents.
 func TestNearAndFrequentWordsAgainstAllWords(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -30,7 +30,7 @@ func TestNearAndFrequentWordsAgainstAllWords(t *testing.T) {
 		ix := emptyIndex(t, `{}`)
 		parts := make([][]string, 1+r.IntN(3))
 		for i := range parts {
-			for range 1 + r.IntN(10) { // fewer words than are counted
+			for range 1 + r.IntN(10) { // so few words that all are counted
 				parts[i] = append(parts[i], letters(2+r.IntN(6))+" "+letters(2+r.IntN(6)))
 			}
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // describe prints terms: word@position, * for a prefix, "a b"@start-end for a phrase, - before negatives, and _ before stop words that
-// count as such.
+// count as words.
 func describe(t *Terms) string {
 	var out []string
 	entry := func(w string) string {
@@ -83,7 +83,7 @@ func TestReadable(t *testing.T) {
 	long := strings.Repeat("é", maxBytes)
 	for q, want := range map[string]int{"": 0, "red": 3, long[:maxBytes]: maxBytes, long: maxBytes, "x" + long: maxBytes - 1} {
 		if got := Readable(q); len(got) != want || !strings.HasPrefix(q, got) {
-			t.Errorf("%d bytes of %d are read, want %d", len(got), len(q), want)
+			t.Errorf("got %d bytes of %d, want %d", len(got), len(q), want)
 		}
 	}
 }

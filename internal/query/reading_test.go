@@ -8,7 +8,7 @@ import (
 	"svc/internal/text"
 )
 
-// Readings of more than maxGram terms have nodes of their own, of which a graph has room for maxJoined, beside all others.
+// TestNodesOfReadingsAreBounded checks that readings of more than maxGram terms get nodes of their own, at most maxJoined in a graph.
 func TestNodesOfReadingsAreBounded(t *testing.T) {
 	query := "a b c d e f g h i j"
 	ix := testIndex(t, `{"prefixSearch":"disabled"}`, []string{"as it was", query})

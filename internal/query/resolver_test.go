@@ -50,10 +50,10 @@ func never() bool { return false }
 // contains reports whether all rows of b are in a.
 func contains(a, b *roaring.Bitmap) bool { return b.AndCardinality(a) == b.GetCardinality() }
 
-// Whenever time is over, a query finds a part of what it would have found, at least its words as they are
-// written, all of what it excludes, and leaves nothing incomplete for the next query.
-func TestBuildLeavesOffInTime(t *testing.T) {
-	setLimits(t, maxMisspelt, maxMisspelt) // which of more words count depends on all of them
+// TestBuildStopsAtDeadline checks that a query whose deadline passes at any step finds a part of the full results: at least the exact
+// words and all exclusions. It must not leave incomplete results in a cache.
+func TestBuildStopsAtDeadline(t *testing.T) {
+	setLimits(t, maxMisspelt, maxMisspelt) // otherwise the selection of words depends on the deadline
 	defer func(n int) { paceSteps = n }(paceSteps)
 	paceSteps = 40
 	seed := uint64(time.Now().UnixNano())
@@ -85,7 +85,7 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if asked < 3 {
-				t.Fatalf("%s: the clock was looked at %d times", q, asked)
+				t.Fatalf("%s: the clock was read %d times", q, asked)
 			}
 			for _, after := range []int{0, 1, asked / 2, asked - 1} {
 				ix := *whole
@@ -96,7 +96,7 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 					t.Fatal(err)
 				}
 				if left < -len(part.Nodes) {
-					t.Errorf("%s: the clock was looked at again when time was over", q)
+					t.Errorf("%s: the clock was read again after the deadline", q)
 				}
 				again, err := ix.Build(context.Background(), ix.read(q), nil, never)
 				if err != nil {
@@ -106,21 +106,21 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 					for i := range full.Nodes[n].Segments {
 						f, p, a := full.Nodes[n].Segments[i], part.Nodes[n].Segments[i], again.Nodes[n].Segments[i]
 						if !contains(f.Any, p.Any) {
-							t.Errorf("%s, time over after %d: node %d finds what it does not find with time", q, after, n)
+							t.Errorf("%s, deadline after %d: node %d finds more than without a deadline", q, after, n)
 						}
 						if !full.Nodes[n].Phrase && !p.Word.Equals(f.Word) {
-							t.Errorf("%s, time over after %d: node %d is not found as it is written", q, after, n)
+							t.Errorf("%s, deadline after %d: node %d lacks its exact words", q, after, n)
 						}
 						for level := range Levels {
 							if !a.At[level].Equals(f.At[level]) {
-								t.Errorf("%s, time over after %d: node %d was kept incomplete", q, after, n)
+								t.Errorf("%s, deadline after %d: node %d was cached incomplete", q, after, n)
 							}
 						}
 					}
 				}
 				for i := range full.Excluded {
 					if !part.Excluded[i].Equals(full.Excluded[i]) {
-						t.Errorf("%s, time over after %d: not all is excluded", q, after)
+						t.Errorf("%s, deadline after %d: exclusions are missing", q, after)
 					}
 				}
 			}
@@ -128,7 +128,7 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 	}
 }
 
-// The rows of a phrase are those where its words stand in a row, whether or not the segment keeps neighbours.
+// TestPhrasesAreWordsInARow checks the rows of phrases with and without stored neighbours.
 func TestPhrasesAreWordsInARow(t *testing.T) {
 	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
 	segment.NeighbourSegmentRows = 0
@@ -157,7 +157,7 @@ func TestPhrasesAreWordsInARow(t *testing.T) {
 				for row, d := range part {
 					want := inARow(strings.Fields(d), phrase)
 					if got := m.Segments[seg].Rows.Contains(uint32(row)); got != want {
-						t.Fatalf("%q in %q: %v, want %v (neighbours of words in %d rows are kept)", phrase, d, got, want, segment.NeighbourRows)
+						t.Fatalf("%q in %q: %v, want %v (neighbours of words in %d rows are stored)", phrase, d, got, want, segment.NeighbourRows)
 					}
 				}
 			}
@@ -165,7 +165,7 @@ func TestPhrasesAreWordsInARow(t *testing.T) {
 	}
 }
 
-// A word is split where most documents have the parts, whether or not the segment keeps neighbours.
+// TestSplitsAreThoseOfMostDocuments checks that a word is split where most documents have the parts, with and without stored neighbours.
 func TestSplitsAreThoseOfMostDocuments(t *testing.T) {
 	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
 	segment.NeighbourSegmentRows = 0
@@ -216,7 +216,7 @@ func TestSplitsAreThoseOfMostDocuments(t *testing.T) {
 				splits++
 			}
 			if got != best {
-				t.Fatalf("%q is split at %d, want %d (neighbours of words in %d rows are kept, in a row: %v)", word, got, best, segment.NeighbourRows, near)
+				t.Fatalf("%q is split at %d, want %d (neighbours of words in %d rows are stored, in a row: %v)", word, got, best, segment.NeighbourRows, near)
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func TestSplitsAreThoseOfMostDocuments(t *testing.T) {
 	}
 }
 
-// inARow reports whether the words of a phrase stand in a text one after another.
+// inARow reports whether a text contains the words of a phrase consecutively.
 func inARow(text, phrase []string) bool {
 	for at := range text {
 		if end := at + len(phrase); end <= len(text) && slices.Equal(text[at:end], phrase) {
@@ -235,13 +235,13 @@ func inARow(text, phrase []string) bool {
 	return false
 }
 
-// Each phrase of a query is looked for among the first documents, however late it is.
-func TestPhrasesAreFoundWhenTimeIsOver(t *testing.T) {
+// TestPhrasesAreFoundAfterDeadline checks that each phrase of a query is searched in the first documents, even after the deadline.
+func TestPhrasesAreFoundAfterDeadline(t *testing.T) {
 	defer func(n int) { paceSteps = n }(paceSteps)
 	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
 	segment.NeighbourSegmentRows = 0
-	segment.NeighbourRows = math.MaxInt // where they are known no positions are read
-	paceSteps = 2 * 2 * phraseRows      // of the rows of two words, those that are looked at in two goes
+	segment.NeighbourRows = math.MaxInt // no stored neighbours, so that positions are read
+	paceSteps = 2 * 2 * phraseRows      // rows of two words that are read in two steps
 	docs := slices.Repeat([]string{"a b c d"}, 6*phraseRows)
 	ix := testIndex(t, `{}`, docs)
 	g, err := ix.Build(context.Background(), ix.read(`"a b" "c d"`), nil, func() bool { return true })
@@ -258,7 +258,7 @@ func TestPhrasesAreFoundWhenTimeIsOver(t *testing.T) {
 	}
 }
 
-// A caller that is gone is not waited for, not even by what excludes documents.
+// TestBuildEndsWithTheContext checks that a cancelled request stops, even while it computes exclusions.
 func TestBuildEndsWithTheContext(t *testing.T) {
 	ix := testIndex(t, `{}`, []string{"a b", "b a", "a b", "c"})
 	ctx, cancel := context.WithCancel(context.Background())

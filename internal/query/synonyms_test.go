@@ -10,7 +10,7 @@ import (
 	"svc/internal/text"
 )
 
-// Keys and values of synonyms are read by the locales of fields and of queries, too.
+// TestSynonymsAreReadByLocales checks that keys and values of synonyms are also tokenized by the locales of fields and queries.
 func TestSynonymsAreReadByLocales(t *testing.T) {
 	const synonyms = `"synonyms":{"pkw":["Personenkraftwagen"],"tokyo":["東京"],"lawyer":["弁護士"],"臺北":["taipei"],"the cat":["who is the cat"],"Hausboot":["ship"]}`
 	for _, test := range []struct{ locales, key, values string }{
@@ -50,7 +50,8 @@ func TestSynonymsAreReadByLocales(t *testing.T) {
 	}
 }
 
-// Tables of synonyms are stored. Where the words of equal settings change otherwise than with the analysis, synonymRevision has to.
+// TestSynonymStamp fixes stamps of stored synonym tables. A change of the words of equal settings, other than by the analysis, must change
+// synonymRevision.
 func TestSynonymStamp(t *testing.T) {
 	stamp := func(update string, stopWords ...string) uint64 {
 		u, err := settings.ParseUpdate([]byte(update), settings.Features{})
@@ -65,19 +66,19 @@ func TestSynonymStamp(t *testing.T) {
 	}
 	const plain = `{"synonyms":{"a":["b"]}}`
 	if stamp(plain) != stamp(`{"rankingRules":["words"],"searchableAttributes":["title"]}`) {
-		t.Error("the stamp depends on settings that synonyms do not depend on")
+		t.Error("the stamp depends on settings that do not affect synonyms")
 	}
 	seen := map[uint64]bool{}
 	for _, s := range []uint64{stamp(plain), stamp(plain, "the"), stamp(plain, "a"), stamp(`{"localizedAttributes":[{"attributePatterns":["*"],"locales":["deu"]}]}`),
 		stamp(`{"localizedAttributes":[{"attributePatterns":["*"],"locales":["jpn"]}]}`),
 		stamp(`{"localizedAttributes":[{"attributePatterns":["a"],"locales":["jpn"]},{"attributePatterns":["*"],"locales":["deu"]}]}`)} {
 		if seen[s] {
-			t.Errorf("%x is the stamp of two kinds of settings", s)
+			t.Errorf("different settings have the stamp %x", s)
 		}
 		seen[s] = true
 	}
 	if synonymRevision != 2 {
-		t.Fatal("the next lines hold for revision 2: change them, too")
+		t.Fatal("the following lines are for revision 2: update them")
 	}
 	ix := emptyIndex(t, `{"synonyms":{"the big apple":["New York","NYC!"],"a b c d":["too long"],"":["nothing"],"nyc":["New York"],"NYC":["big apple"]}}`)
 	for key, want := range map[string]string{"the\x00big\x00apple": "[[new york] [nyc]]", "a\x00b\x00c\x00d": "[]", "": "[]", "nyc": "[[big apple] [new york]]"} {

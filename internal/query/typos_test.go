@@ -15,7 +15,7 @@ import (
 	"svc/segment"
 )
 
-// setLimits changes how many misspelt words, and words that contain another, are looked at and count, until the test ends.
+// setLimits sets how many misspelt words, and words that contain another, are examined and counted, until the end of the test.
 func setLimits(t *testing.T, looked, counted int) {
 	words, longer, inside, all, candidates := maxTypoWords, maxLongerWords, maxInsideWords, maxMisspelt, maxInsideCandidates
 	t.Cleanup(func() {
@@ -24,9 +24,9 @@ func setLimits(t *testing.T, looked, counted int) {
 	maxTypoWords, maxLongerWords, maxInsideWords, maxMisspelt, maxInsideCandidates = [Levels]int{1: counted, 2: counted - 1}, 2*counted, counted, looked, looked
 }
 
-// slowTypos returns by level the words that a misspelt word stands for: those that are misspelt as a whole, and those that begin with a
-// misspelt prefix. documents are the live documents by word; limited says whether more were found than count, and cut whether more than
-// are looked at.
+// slowTypos returns, by level, the reference corrections of a misspelt word: words that match as a whole, and those with a matching
+// prefix. documents has the number of live documents of each word. limited reports whether more were found than count, and cut whether
+// more were found than are examined.
 func slowTypos(asked string, budget int, prefix bool, documents map[string]int) (words [Levels]map[string]bool, limited, cut bool) {
 	var found [runKinds][]string
 	q := []rune(asked)
@@ -62,7 +62,7 @@ func slowTypos(asked string, budget int, prefix bool, documents map[string]int) 
 		}
 		take(found[level], maxTypoWords[level])
 		longer, most := found[runKind(level)+toLonger], maxLongerWords
-		if asTyped { // the first ones fill up the limit
+		if asTyped { // the first ones up to the limit
 			most = maxTypoWords[level] - len(words[level])
 			longer = longer[:min(len(longer), most)]
 		}
@@ -71,7 +71,7 @@ func slowTypos(asked string, budget int, prefix bool, documents map[string]int) 
 	return words, limited, cut
 }
 
-// fewLetters makes words of few letters, so that many are alike.
+// fewLetters makes words of few letters, so that many are similar.
 type fewLetters struct{ *rand.Rand }
 
 func (r fewLetters) word(n int) string {
@@ -82,8 +82,8 @@ func (r fewLetters) word(n int) string {
 	return b.String()
 }
 
-// fill gives an index some segments of random documents, a quarter of them deleted, with words of less than longest letters. It returns the
-// documents by segment, and how many live ones have a word.
+// fill adds some segments of random documents to an index, a quarter of them deleted, with words shorter than longest letters. It returns
+// the documents by segment, and the number of live documents of each word.
 func (r fewLetters) fill(t *testing.T, ix *Index, longest int) (parts [][]string, documents map[string]int) {
 	t.Helper()
 	parts = make([][]string, 1+r.IntN(4))
@@ -116,7 +116,7 @@ func (r fewLetters) fill(t *testing.T, ix *Index, longest int) (parts [][]string
 	return parts, documents
 }
 
-// The misspelt words of a query are those that a look at each word of the dictionary gives, however documents lie in segments.
+// TestMisspeltWordsAgainstDictionary compares corrections with slowTypos, for random distributions of documents over segments.
 func TestMisspeltWordsAgainstDictionary(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -161,12 +161,12 @@ func TestMisspeltWordsAgainstDictionary(t *testing.T) {
 		}
 	}
 	if limited == 0 || cut == 0 {
-		t.Errorf("%d queries had more misspelt words than count, %d more than are looked at", limited, cut)
+		t.Errorf("%d queries exceeded the limit of words that count, %d the limit of examined words", limited, cut)
 	}
 }
 
-// Of a misspelt prefix that begins very many words, the words that are misspelt as a whole are found wherever they stand in the dictionary.
-func TestWholeWordsDoNotDropOut(t *testing.T) {
+// TestWholeWordsPrecedePrefixMatches checks that a misspelt prefix of very many words still finds all words that match as a whole.
+func TestWholeWordsPrecedePrefixMatches(t *testing.T) {
 	setLimits(t, 20, 5)
 	var docs []string
 	for a := 'a'; a <= 'h'; a++ {

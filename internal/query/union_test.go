@@ -12,7 +12,7 @@ import (
 	"svc/internal/resultcache"
 )
 
-// TestUnion compares with the library's union.
+// TestUnion compares unions with the library's.
 func TestUnion(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -44,7 +44,7 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// TestDenseRows compares rows that are made with a bit for each with such as are made of sets.
+// TestDenseRows compares rows collected in bits with rows collected in sets.
 func TestDenseRows(t *testing.T) {
 	defer func(share, grown int) { denseShare, rowsGrown = share, grown }(denseShare, rowsGrown)
 	seed := rand.Uint64()
@@ -77,7 +77,7 @@ func TestDenseRows(t *testing.T) {
 						for _, s := range g.Nodes[n].Segments {
 							if s.At[0].Intersects(s.At[1]) || s.At[0].Intersects(s.At[2]) || s.At[1].Intersects(s.At[2]) ||
 								!roaring.FastOr(s.At[0], s.At[1], s.At[2]).Equals(s.Any) {
-								t.Fatalf("%s in %v, %v: node %d: levels are not all of its rows, each at one", q, fields, v, n)
+								t.Fatalf("%s in %v, %v: node %d: the levels are not a partition of its rows", q, fields, v, n)
 							}
 						}
 					}

@@ -13,7 +13,7 @@ import (
 	"svc/segment/fst"
 )
 
-// dictionary builds an FST of words without a filter, and returns them in order.
+// dictionary builds an FST of words without a filter, and returns the words in order.
 func dictionary(t testing.TB, words []string) (fst.FST, []string) {
 	t.Helper()
 	data, words := dictionaryBytes(t, words)
@@ -44,12 +44,12 @@ func dictionaryBytes(t testing.TB, words []string) ([]byte, []string) {
 	return buf.Bytes(), words
 }
 
-// A walk that knows its ways finds the words that the table of distances has within the limit, and stops where it should.
+// TestWalksOfTyposAgainstTable compares walks with the words within the limit according to slowDistance, and checks where walks stop.
 func TestWalksOfTyposAgainstTable(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	lost := 0 // words that a filter without a bit leaves out
+	lost := 0 // words that a filter with a cleared bit hides
 	for n := range 300 {
 		alphabet := []rune("abcd")
 		switch n % 5 {
@@ -64,7 +64,7 @@ func TestWalksOfTyposAgainstTable(t *testing.T) {
 		for range 200 {
 			words = append(words, string(randomWord(r, alphabet, 8)))
 		}
-		if n%5 == 4 { // there are states with more transitions than a filter is asked about at once
+		if n%5 == 4 { // states with more transitions than one lookup in the filter covers
 			alphabet = []rune("abcdefghijklmnopqrstuvwxyz0123456789+-*/=<>")
 			for range 400 {
 				words = append(words, string(slices.Concat(randomWord(r, alphabet, 2), randomWord(r, alphabet[:2], 4))))
@@ -82,7 +82,7 @@ func TestWalksOfTyposAgainstTable(t *testing.T) {
 		}
 		for range 20 {
 			asked := randomWord(r, alphabet, 9)
-			if r.IntN(2) == 0 { // near some word
+			if r.IntN(2) == 0 { // close to some word
 				asked = []rune(words[r.IntN(len(words))])
 				at := r.IntN(len(asked))
 				if n%5 == 4 {
@@ -120,11 +120,11 @@ func TestWalksOfTyposAgainstTable(t *testing.T) {
 		}
 	}
 	if lost == 0 {
-		t.Error("no walk asked a filter")
+		t.Error("no walk used a filter")
 	}
 }
 
-// beginsWith reports whether a word begins with what was asked: a walk for typos in prefixes does not go there.
+// beginsWith reports whether a word starts with the query exactly: a walk for typos in prefixes skips such words.
 func beginsWith(asked, word []rune) bool {
 	return len(word) >= len(asked) && slices.Equal(asked, word[:len(asked)])
 }

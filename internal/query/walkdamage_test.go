@@ -7,7 +7,7 @@ import (
 	"svc/segment/fst"
 )
 
-// Damage on the way to a misspelt word is reported, not taken for a word that does not exist.
+// TestWalksOfTyposReportDamage checks that damage on the path to a misspelt word is reported and not taken for a missing word.
 func TestWalksOfTyposReportDamage(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	var words []string
@@ -40,11 +40,11 @@ func TestWalksOfTyposReportDamage(t *testing.T) {
 		data[at] = was
 	}
 	if damaged < 20 {
-		t.Errorf("%d words are damaged", damaged)
+		t.Errorf("damage was found in %d words", damaged)
 	}
 }
 
-// budgeted is an automaton of typos that leads nowhere after some steps: a damaged dictionary may have as many paths as it likes.
+// budgeted is an automaton of typos that stops after some steps: a damaged dictionary may have any number of paths.
 type budgeted struct {
 	*automaton
 	left *int
@@ -55,7 +55,7 @@ func (b budgeted) CanMatch(s int) bool {
 	return *b.left > 0 && b.automaton.CanMatch(s)
 }
 
-// FuzzWalkOfTypos walks any bytes with any filter for any word: no panic, no word outside the bounds, no endless walk.
+// FuzzWalkOfTypos walks arbitrary bytes with any filter for any word. It must not panic, loop forever, or return words outside the bounds.
 func FuzzWalkOfTypos(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for n := range 6 {

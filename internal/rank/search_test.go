@@ -378,9 +378,9 @@ func TestRepeatedWordByAttribute(t *testing.T) {
 	}
 }
 
-// TestLaterViewsUseWhatSegmentsKeep searches views that come one after another, with more and more documents deleted and other
+// TestSegmentCachesAcrossViews searches views that come one after another, with more and more documents deleted and other
 // segments, and compares what they find with what a view finds that was never asked before.
-func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
+func TestSegmentCachesAcrossViews(t *testing.T) {
 	defer func(c, l, lead int) { classRows, listRows, largeRows = c, l, lead }(classRows, listRows, largeRows)
 	classRows, listRows, largeRows = 2, 3, 4
 	const seed = 4
