@@ -21,7 +21,7 @@ import (
 	"svc/internal/turns"
 )
 
-// naive is what the answer to aggregations has to be, computed document by document.
+// naive is the reference implementation of aggregations, which reads each document.
 type naive struct {
 	t *testing.T
 }
@@ -61,7 +61,7 @@ func valuesOf(value any, path []string) (numbers []float64, texts []string) {
 	return nil, nil
 }
 
-// set computes all aggregations of an object among some documents.
+// set computes all aggregations of an object over some documents.
 func (m *naive) set(object map[string]any, docs []map[string]any) map[string]any {
 	answer := map[string]any{}
 	for name, a := range object {
@@ -141,7 +141,7 @@ func percentile(sorted []float64, percent float64) any {
 	return sorted[below]*(1-(rank-float64(below))) + sorted[below+1]*(rank-float64(below))
 }
 
-// naiveBucket is one bucket: its order, what it shows, and its documents.
+// naiveBucket is a bucket: its order, its JSON form, and its documents.
 type naiveBucket struct {
 	number bool
 	at     float64
@@ -192,7 +192,7 @@ func (m *naive) buckets(kind string, a map[string]any, docs []map[string]any, pa
 			if o, ok := a["offset"].(float64); ok {
 				offset = o
 			}
-			for _, x := range numbers { // intervals here are halves of whole numbers
+			for _, x := range numbers { // intervals here are multiples of a half
 				q := math.Floor((x - offset) / interval)
 				put(fmt.Sprint(q), naiveBucket{number: true, at: q, shown: map[string]any{"from": offset + q*interval, "to": offset + (q+1)*interval}}, d)
 			}
@@ -239,7 +239,7 @@ func (m *naive) buckets(kind string, a map[string]any, docs []map[string]any, pa
 	}
 	least := 1
 	if n, ok := a["minCount"].(float64); ok {
-		least = max(int(n), 1) // gaps are not asked for here
+		least = max(int(n), 1) // gaps are not tested here
 	}
 	order, _ := a["order"].(string)
 	slices.SortFunc(list, func(x, y *naiveBucket) int {
@@ -281,7 +281,7 @@ func (m *naive) buckets(kind string, a map[string]any, docs []map[string]any, pa
 	return map[string]any{"buckets": answer}
 }
 
-// calendarOf returns the interval of a date, going from quarter to quarter of an hour.
+// calendarOf finds the interval of a date in steps of a quarter of an hour.
 func calendarOf(name string, t time.Time) (from, to time.Time) {
 	same := func(o time.Time) bool {
 		switch name {
@@ -313,7 +313,7 @@ func calendarOf(name string, t time.Time) (from, to time.Time) {
 	return from, to.Add(15 * time.Minute)
 }
 
-// unlike says where an answer differs from what it has to be, "" if nowhere: numbers are compared to 9 digits.
+// unlike says where an answer differs from the expected one; "": nowhere. Numbers are compared to 9 digits.
 func unlike(path string, got, want any) string {
 	differs := fmt.Sprintf("%s is %v, want %v", path, got, want)
 	switch w := want.(type) {
@@ -351,7 +351,7 @@ func unlike(path string, got, want any) string {
 	return differs
 }
 
-// randomAggregated is a document with values that are missing, nested, repeated and of several types.
+// randomAggregated makes a document with missing, nested, repeated and mixed values.
 func randomAggregated(r *rand.Rand, id int) map[string]any {
 	d := map[string]any{"id": float64(id), "all": "x"}
 	number := func() any { return float64(r.IntN(400)-100) / 4 }
@@ -392,7 +392,7 @@ func randomAggregated(r *rand.Rand, id int) map[string]any {
 	return d
 }
 
-// randomAggregations is an object of aggregations of these documents.
+// randomAggregations makes an object of aggregations over such documents.
 func randomAggregations(r *rand.Rand, depth int) map[string]any {
 	object := map[string]any{}
 	for i := range 1 + r.IntN(3) {
@@ -443,7 +443,7 @@ func randomAggregations(r *rand.Rand, depth int) map[string]any {
 	return object
 }
 
-// got returns what a call that cannot fail gives.
+// got returns the value of a call that must not fail.
 func got[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -453,8 +453,8 @@ func got[T any](value T, err error) T {
 
 const aggregatedSettings = `{"filterableAttributes":["price","brand","at","ms","sizes.w","sizes.user","all","none"],"searchableAttributes":["all"]}`
 
-// TestAggregationsAgainstModel compares aggregations of random documents with the naive ones: of one index of several segments with
-// deletions and updates, of a federated search, of instances that merge their states, and of lists of documents.
+// TestAggregationsAgainstModel compares aggregations of random documents with naive: for an index of several segments with deletions and
+// updates, a federated search, instances that merge their states, and lists of documents.
 func TestAggregationsAgainstModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	defer func() {
@@ -473,7 +473,7 @@ func TestAggregationsAgainstModel(t *testing.T) {
 			for range size {
 				id++
 				one := randomAggregated(r, id)
-				if r.IntN(4) == 0 { // an update of an older one, which is deleted in its segment
+				if r.IntN(4) == 0 { // an update, which deletes the old document in its segment
 					for old := range docs[i] {
 						one["id"] = float64(old)
 						break
@@ -547,7 +547,7 @@ func TestAggregationsAgainstModel(t *testing.T) {
 			}
 			released = true
 		}
-		defer release() // of a round that fails
+		defer release() // also if a round fails
 		if len(views[0].Segments) < 2 {
 			t.Fatalf("%d segments", len(views[0].Segments))
 		}
@@ -603,7 +603,7 @@ func TestAggregationsAgainstModel(t *testing.T) {
 	}
 }
 
-// TestWithoutAggregations has no member of the answer that is not asked for.
+// TestWithoutAggregations checks that an answer has no members of aggregations unless requested.
 func TestWithoutAggregations(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", aggregatedSettings, `{"id":1,"price":3}`)

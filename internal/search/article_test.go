@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-// TestLettersOfPersianKeepTheArticle searches Arabic words with an article and Persian words that begin like one: letters tell them
-// apart in texts. A query finds both if its letters do not tell, and what is found is marked as a whole.
+// TestLettersOfPersianKeepTheArticle searches Arabic words with an article and Persian words with the same beginning. In texts, their
+// letters tell the languages apart. A query whose letters do not tell finds both. Matches are highlighted as whole words.
 func TestLettersOfPersianKeepTheArticle(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", "", `{"id": 1, "t": "الکل"}`, `{"id": 2, "t": "الكل"}`, `{"id": 3, "t": "کل"}`, `{"id": 4, "t": "قیمت الکترونیک"}`)
 	for _, test := range []struct {
 		query string
-		want  map[int]string // by document, what is marked
+		want  map[int]string // highlighted text by document
 	}{
 		{"کل ", map[int]string{2: "الكل", 3: "کل"}}, // Persian kaf
 		{"كل ", map[int]string{2: "الكل", 3: "کل"}}, // Arabic kaf
-		{"کل", map[int]string{2: "الكل", 3: "کل"}},  // the beginning of a word
+		{"کل", map[int]string{2: "الكل", 3: "کل"}},  // prefix of a word
 		{"الکل ", map[int]string{1: "الکل", 2: "الكل"}},
 		{"الكل ", map[int]string{1: "الکل", 2: "الكل", 3: "کل"}},
 		{`"الكل"`, map[int]string{1: "الکل", 2: "الكل", 3: "کل"}},
@@ -33,7 +33,7 @@ func TestLettersOfPersianKeepTheArticle(t *testing.T) {
 			got[h.ID], _, _ = strings.Cut(marked, ">")
 		}
 		if !maps.Equal(got, test.want) {
-			t.Errorf("%s marks %v, want %v", test.query, got, test.want)
+			t.Errorf("%s highlights %v, want %v", test.query, got, test.want)
 		}
 	}
 }

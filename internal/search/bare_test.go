@@ -12,7 +12,7 @@ import (
 	"svc/internal/turns"
 )
 
-// TestBareHits reads no document where hits show no attribute, and reads it where anything is made of it.
+// TestBareHits checks that a search reads documents only if hits show an attribute or something computed from them.
 func TestBareHits(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", `{"searchableAttributes":["t"],"filterableAttributes":["kind"],"displayedAttributes":["id","t"]}`,

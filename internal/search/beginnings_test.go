@@ -8,8 +8,8 @@ import (
 	"svc/internal/query"
 )
 
-// TestBeginningsHideNothing compares what is found of forms with what the lists say of them.
-func TestBeginningsHideNothing(t *testing.T) {
+// TestHighlighterFindsForms compares lookups of forms with a scan of all lists.
+func TestHighlighterFindsForms(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -16,7 +16,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// grown is an index with a counter of batches.
+// grown is an index that counts its batches.
 type grown struct {
 	t     *testing.T
 	fs    vfs.FS
@@ -101,9 +101,9 @@ func (g *grown) ask(r *Request) string {
 	return times.ReplaceAllString(string(body), "")
 }
 
-// An index whose attributes came by changes, in any order, with documents added, changed, deleted and merged between, answers as one
-// that had them from the start.
-func TestAttributesThatCameLaterAnswerAsThoseThatWereThere(t *testing.T) {
+// TestAttributesAddedLater compares an index whose filterable and sortable attributes are added by settings changes, between changes and
+// merges of documents, with an index that has had them from the start.
+func TestAttributesAddedLater(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	a, b := "a", "b"
@@ -115,7 +115,7 @@ func TestAttributesThatCameLaterAnswerAsThoseThatWereThere(t *testing.T) {
 		had.set(all, all)
 		for step := range 14 {
 			do := r.IntN(6)
-			if step == 13 { // there are some documents
+			if step == 13 { // some documents exist
 				do = 5
 			}
 			switch do {
@@ -160,11 +160,11 @@ func TestAttributesThatCameLaterAnswerAsThoseThatWereThere(t *testing.T) {
 				}
 			}
 		}
-		if strings.Contains(had.ask(&Request{Facets: []string{"a"}, Limit: 1}), `"a":{`) { // a few documents may all lack it
+		if strings.Contains(had.ask(&Request{Facets: []string{"a"}, Limit: 1}), `"a":{`) { // few documents may all lack the facet
 			faceted++
 		}
 	}
 	if faceted < 6 {
-		t.Errorf("%d rounds have facets", faceted)
+		t.Errorf("only %d rounds have facets", faceted)
 	}
 }

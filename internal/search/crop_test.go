@@ -12,7 +12,7 @@ import (
 	"svc/internal/text"
 )
 
-// matchesOfAll are the matches of a text all of whose tokens are given.
+// matchesOfAll returns the matches among all tokens of a text.
 func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []match) {
 	var words []int
 	for i := range tokens {
@@ -95,7 +95,7 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 	return matches
 }
 
-// scoreInterval scores all matches of a run, as runSums does one after the other.
+// scoreInterval scores all matches of a run at once; runSums updates scores match by match.
 func scoreInterval(matches []match) intervalScore {
 	var s intervalScore
 	var terms termSet
@@ -123,7 +123,7 @@ func scoreInterval(matches []match) intervalScore {
 	return s
 }
 
-// bestOfAll returns the run of all matches of a text that a crop shows.
+// bestOfAll returns the run of matches that a crop shows, chosen among all matches of a text.
 func bestOfAll(matches []match, length int) []match {
 	if len(matches) == 0 {
 		return nil
@@ -156,7 +156,7 @@ func bestOfAll(matches []match, length int) []match {
 	return best
 }
 
-// textParts hands out a text in parts of any number of characters.
+// textParts splits a text into parts of any length.
 type textParts struct {
 	text string
 	rng  *rand.Rand
@@ -175,9 +175,9 @@ func (p *textParts) Append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// TestCropsAgreeWithWholeTexts compares crops and highlights, which look at no more of a text than they must, with those of all tokens.
+// TestCropsAgreeWithWholeTexts compares crops and highlights, which read no more of a text than necessary, with those of all tokens.
 func TestCropsAgreeWithWholeTexts(t *testing.T) {
-	cropsAgree(t, 3848137532482560630, 950) // here the last of the matches at hand are in a run with those behind what is passed over
+	cropsAgree(t, 3848137532482560630, 950) // with this seed, a run continues after text that is skipped
 	cropsAgree(t, rand.Uint64(), 3000)
 }
 
@@ -257,7 +257,7 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 			term += 1 + rng.IntN(2)
 		}
 		var b strings.Builder
-		far := rng.IntN(4) == 0 // words that are in no query stand between those that may be
+		far := rng.IntN(4) == 0 // words of no query separate the others
 		for range rng.IntN(1 + 400*rng.IntN(4)) {
 			switch {
 			case far && rng.IntN(30) > 0:
@@ -303,7 +303,7 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 		if !slices.Equal(places(got), places(want)) {
 			for i, m := range places(want) {
 				if i == len(got) || places(got)[i] != m {
-					t.Fatalf("round %d: %+v misses %q at %d of %q, which has %d", round, h, s[m.start:m.end], m.start, s[max(0, m.start-20):min(len(s), m.end+20)], len(got))
+					t.Fatalf("round %d: %+v misses %q at %d of %q; %d matches were found", round, h, s[m.start:m.end], m.start, s[max(0, m.start-20):min(len(s), m.end+20)], len(got))
 				}
 			}
 		}
@@ -328,8 +328,8 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 	}
 }
 
-// BenchmarkCrop crops a megabyte to ten words: where both words stand together at once, where the best place is never certain, and where
-// one of them is nowhere.
+// BenchmarkCrop crops a megabyte to ten words: both words adjacent near the start, a best place that is never certain, and a text without
+// one of the words.
 func BenchmarkCrop(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	words := strings.Fields(`the of and to in is was for on as by with at from that it his her an were which this be or had first are

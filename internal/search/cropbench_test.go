@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// BenchmarkFirstCrops asks for crops of 20 texts of 1 MB by queries that were not asked before. Words are as frequent as those of a
-// language, and stand without regard to each other.
+// BenchmarkFirstCrops crops 20 texts of 1 MB for new queries. Words have the frequencies of natural language, in random order.
 func BenchmarkFirstCrops(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	vocabulary := make([]string, 30_000)

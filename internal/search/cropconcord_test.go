@@ -17,8 +17,8 @@ import (
 	"svc/segment"
 )
 
-// TestCropsByConcordancesAgreeWithWholeTexts compares crops of stored texts in many languages, which are found in their concordances, with
-// those that the whole texts give, for random words, prefixes and phrases, under settings that cut words in other ways.
+// TestCropsByConcordancesAgreeWithWholeTexts compares crops of stored texts in many languages that use concordances with crops of whole
+// texts, for random words, prefixes and phrases, under settings that tokenize differently.
 func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -28,7 +28,7 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 	plain := []string{"lorem", "ipsum", "dolor", "sit", "amet", "Fast", "python", "unix", "like", "system", "3", "x", "the", "a", "of"}
 	body := func(size int) string {
 		words := [][]string{common, plain, chinese}[rng.IntN(3)]
-		rare := rng.IntN(3) == 0 // most words are in no query
+		rare := rng.IntN(3) == 0 // few words are in a query
 		var b strings.Builder
 		for b.Len() < size {
 			if rare && rng.IntN(30) > 0 {
@@ -60,18 +60,18 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 		agreed, inner = agreed+found, inner+ofInner
 	}
 	if inner < 20 {
-		t.Errorf("%d inner words were found in concordances", inner)
+		t.Errorf("only %d inner words were found in concordances", inner)
 	}
 	if agreed < 100 {
-		t.Errorf("%d crops were found in concordances", agreed)
+		t.Errorf("only %d crops used concordances", agreed)
 	}
 }
 
-// cropsOfIndexAgree compares crops for so many queries, and returns how many, and how many inner words were found.
+// cropsOfIndexAgree compares crops for a number of queries, and returns the numbers of crops and of inner words found.
 func cropsOfIndexAgree(t *testing.T, rng *rand.Rand, ix *index.Index, queries int, words []string) (agreed, inner int) {
 	t.Helper()
 	v := held(ix.View())
-	defer v.Release() // also after Fatal: the catalog waits for it
+	defer v.Release() // also after Fatal: closing the catalog waits for it
 	for range queries {
 		found, ofInner := cropsOfViewAgree(t, rng, v, words)
 		agreed, inner = agreed+found, inner+ofInner
@@ -79,8 +79,7 @@ func cropsOfIndexAgree(t *testing.T, rng *rand.Rand, ix *index.Index, queries in
 	return agreed, inner
 }
 
-// cropsOfViewAgree compares crops of all documents for what a random query may match, and returns how many, and how many
-// inner words were found.
+// cropsOfViewAgree compares crops of all documents for a random query, and returns the numbers of crops and of inner words found.
 func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []string) (agreed, inner int) {
 	t.Helper()
 	info := v.Fields.InfoOf("body")
@@ -127,7 +126,7 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 	read, readWhole := textScan{find: newHighlighter(v.Analyzer, h)}, textScan{find: newHighlighter(v.Analyzer, h)}
 	byConcordance.perfect = perfectScore(read.find)
 	whole.length, whole.perfect = byConcordance.length, byConcordance.perfect
-	unfit := false // a longer beginning of an inner word than what is marked
+	unfit := false // a prefix of an inner word that is longer than the highlighted part
 	for _, w := range h.Words {
 		for _, prefix := range w.Prefixes {
 			unfit = unfit || text.IsOfInner(prefix) && w.Chars < 2 && utf8.RuneCountInString(prefix) > 1
@@ -176,18 +175,18 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 			agreed++
 			offset, begins, ends, near := byConcordance.offset, byConcordance.start, byConcordance.end, len(byConcordance.shown)
 			if ok, err := byConcordance.locate(&read, concordance, full, nil, v.Analyzer.Fingerprint(info.Locales), info.Locales); !ok || err != nil {
-				t.Fatalf("%+v: the concordance is of no use for the text at hand: %v", h, err)
+				t.Fatalf("%+v: the concordance was not used for the loaded text: %v", h, err)
 			}
 			if byConcordance.offset != offset || byConcordance.start != begins || byConcordance.end != ends || len(byConcordance.shown) != near {
-				t.Fatalf("%+v: another crop of the text at hand", h)
+				t.Fatalf("%+v: the crop of the loaded text differs", h)
 			}
 		}
 	}
 	return agreed, inner
 }
 
-// TestConcordancesOfNoUseAreNotUsed gives another fingerprint, and a text with another word than its concordance says.
-func TestConcordancesOfNoUseAreNotUsed(t *testing.T) {
+// TestUnsuitableConcordances checks that a concordance is not used if its fingerprint differs, or if the text has a word that it lacks.
+func TestUnsuitableConcordances(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s fast python %s"}`, strings.Repeat("lorem ipsum ", 6000), strings.Repeat("x", 300)))
 	v := held(l.c.Get("a").View())
@@ -198,7 +197,7 @@ func TestConcordancesOfNoUseAreNotUsed(t *testing.T) {
 		what        string
 		query       []string
 		fingerprint uint64
-		other       bool // the highlighter cuts in another way than the fingerprint says
+		other       bool // the highlighter tokenizes differently than the fingerprint says
 		used        bool
 	}{
 		{what: "a word", query: []string{"python"}, fingerprint: right, used: true},
@@ -206,9 +205,9 @@ func TestConcordancesOfNoUseAreNotUsed(t *testing.T) {
 		{what: "another fingerprint", query: []string{"python"}, fingerprint: right + 1},
 		{what: "another fingerprint and no word", fingerprint: right + 1},
 		{what: "another analysis", query: []string{"fast"}, fingerprint: right, other: true},
-		{what: "a form that is cut", query: []string{"xx"}, fingerprint: right},
-		{what: "a form that is longer than what is kept", query: []string{strings.Repeat("x", segment.LongestConcordForm+1)}, fingerprint: right},
-		{what: "one as long as that", query: []string{strings.Repeat("y", segment.LongestConcordForm)}, fingerprint: right, used: true},
+		{what: "a truncated form", query: []string{"xx"}, fingerprint: right},
+		{what: "a form above the limit", query: []string{strings.Repeat("x", segment.LongestConcordForm+1)}, fingerprint: right},
+		{what: "a form at the limit", query: []string{strings.Repeat("y", segment.LongestConcordForm)}, fingerprint: right, used: true},
 	} {
 		h := &query.Highlights{}
 		for i, w := range tt.query {
@@ -230,7 +229,7 @@ func TestConcordancesOfNoUseAreNotUsed(t *testing.T) {
 	}
 }
 
-// TestPlacesOfManyFormsAreCharged asks for the beginning of more forms than there is room for.
+// TestPlacesOfManyFormsAreCharged searches a prefix of more forms than the account has memory for.
 func TestPlacesOfManyFormsAreCharged(t *testing.T) {
 	var body strings.Builder
 	for i := range 30_000 {
@@ -261,7 +260,7 @@ func TestPlacesOfManyFormsAreCharged(t *testing.T) {
 	}
 }
 
-// TestCropsWithLongFormsAgree crops to a phrase with a word of which concordances have the beginning only.
+// TestCropsWithLongFormsAgree crops to a phrase with a word whose form is truncated in concordances.
 func TestCropsWithLongFormsAgree(t *testing.T) {
 	long := strings.Repeat("y", segment.LongestConcordForm+1)
 	filler := strings.Repeat("lorem ipsum dolor ", 5000)

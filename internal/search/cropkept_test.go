@@ -11,9 +11,9 @@ import (
 	"svc/segment"
 )
 
-// TestKeptCropsAreThoseOfWholeTexts asks for crops of long texts again and again, between changes of documents and settings, in answers
-// that show the texts, too, and in such that do not, and compares them with those of texts that are read and cropped as a whole.
-func TestKeptCropsAreThoseOfWholeTexts(t *testing.T) {
+// TestCachedCropsAgreeWithWholeTexts requests crops of long texts repeatedly, between changes of documents and settings and with or
+// without the texts themselves, and compares them with crops of whole texts.
+func TestCachedCropsAgreeWithWholeTexts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -80,7 +80,7 @@ func TestKeptCropsAreThoseOfWholeTexts(t *testing.T) {
 	}
 }
 
-// croppedAsWhole returns the _formatted members of the hits of the index a, whose texts are read and looked through as a whole.
+// croppedAsWhole returns the _formatted members of hits in the index a, computed from whole texts.
 func (l *library) croppedAsWhole(r *Request) (formatted []string) {
 	l.t.Helper()
 	v := held(l.c.Get("a").View())
@@ -107,8 +107,8 @@ func (l *library) croppedAsWhole(r *Request) (formatted []string) {
 	return formatted
 }
 
-// TestCropsAreKept finds a crop again that a search has made, and none for another length, path, row or locales.
-func TestCropsAreKept(t *testing.T) {
+// TestCropsAreCached finds a cached crop, and none for another length, path, row or locales.
+func TestCropsAreCached(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s fast python"}`, strings.Repeat("lorem ipsum ", 6000)))
 	v := held(l.c.Get("a").View())
@@ -143,7 +143,7 @@ func TestCropsAreKept(t *testing.T) {
 	}
 	base := string(hashOfMatching(v.Settings, highlights("python fast")))
 	if base != string(hashOfMatching(v.Settings, highlights("python fast"))) {
-		t.Error("the same query has two hashes")
+		t.Error("the hash of a query is not stable")
 	}
 	for _, other := range []string{"python", "fast python", `"python fast"`, "pythons fast"} {
 		if base == string(hashOfMatching(v.Settings, highlights(other))) {

@@ -16,7 +16,7 @@ import (
 	"svc/internal/turns"
 )
 
-// TestRunsAgreeWithRescoring compares the run that is chosen of random matches with the best of all, each of which is scored by itself.
+// TestRunsAgreeWithRescoring compares the chosen run of random matches with the best of all runs, each scored separately.
 func TestRunsAgreeWithRescoring(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -24,7 +24,7 @@ func TestRunsAgreeWithRescoring(t *testing.T) {
 	for round := range 4000 {
 		terms := 1 + rng.IntN([]int{2, 6, 80}[rng.IntN(3)])
 		apart := 1 + rng.IntN(12)
-		sparser := rng.IntN(3) == 0 // each run is better than the one before
+		sparser := rng.IntN(3) == 0 // each run scores better than the previous one
 		var matches []match
 		word := 0
 		for i := range rng.IntN(300) {
@@ -60,7 +60,7 @@ func TestRunsAgreeWithRescoring(t *testing.T) {
 	}
 }
 
-// TestLongCropsEnd crops a text of many matches for a search that is over, and for one that may hold little.
+// TestLongCropsEnd crops a text with many matches for a cancelled search, and for one with little memory.
 func TestLongCropsEnd(t *testing.T) {
 	body := strings.Repeat("lorem ipsum ", 30_000)
 	l := newLibrary(t)
@@ -83,10 +83,10 @@ func TestLongCropsEnd(t *testing.T) {
 	}{
 		{"short", 10, context.Background(), 1 << 20, nil},
 		{"long", 20_000, context.Background(), 64 << 20, nil},
-		{"long, over", 20_000, over, 64 << 20, context.Canceled},
+		{"long, cancelled", 20_000, over, 64 << 20, context.Canceled},
 		{"long, little room", 20_000, context.Background(), 1 << 20, budget.ErrFull},
 		{"all", math.MaxInt32, context.Background(), 64 << 20, nil},
-		{"all, over", math.MaxInt32, over, 64 << 20, context.Canceled},
+		{"all, cancelled", math.MaxInt32, over, 64 << 20, context.Canceled},
 		{"all, little room", math.MaxInt32, context.Background(), 1 << 20, budget.ErrFull},
 	} {
 		for _, way := range []string{"by the concordance", "by the text"} {
@@ -110,8 +110,8 @@ func TestLongCropsEnd(t *testing.T) {
 	}
 }
 
-// TestLongHighlightsEnd marks the matches of a long text, and tells where they are, for a search that is over, and for one that may hold
-// or answer little.
+// TestLongHighlightsEnd highlights and lists the matches of a long text for a cancelled search, and with limits on memory and
+// on the answer.
 func TestLongHighlightsEnd(t *testing.T) {
 	doc := fmt.Appendf(nil, `{"id":1,"body":"%s"}`, strings.Repeat("lorem ipsum ", 30_000))
 	over, cancel := context.WithCancel(context.Background())
@@ -123,7 +123,7 @@ func TestLongHighlightsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		what   string
 		ctx    context.Context
-		limit  int64 // of what all may hold
+		limit  int64 // of the account
 		answer int64
 		marks  error
 		places error
@@ -155,7 +155,7 @@ func TestLongHighlightsEnd(t *testing.T) {
 	}
 }
 
-// BenchmarkHighlight marks the matches in a text of each length of which every second word matches, and in one of which none does.
+// BenchmarkHighlight highlights texts of several lengths in which every second word matches, or none.
 func BenchmarkHighlight(b *testing.B) {
 	h := &query.Highlights{Words: []query.Words{{Word: "lorem", Forms: map[string]struct{}{"lorem": {}}, Chars: 5}}}
 	asked := request()

@@ -19,7 +19,7 @@ import (
 	"svc/internal/scroll"
 )
 
-// scrolled is what the answer to a search, or to a request for documents, says.
+// scrolled is the parsed answer to a search or to a request for documents.
 type scrolled struct {
 	Hits, Results      []map[string]any
 	Offset             int
@@ -30,7 +30,7 @@ type scrolled struct {
 	Aggregations       map[string]any
 }
 
-// scroller is an index of random documents that are searched by cursor.
+// scroller is an index of random documents that are read by cursor.
 type scroller struct {
 	*library
 	r      *rand.Rand
@@ -51,7 +51,7 @@ func newScroller(t *testing.T, r *rand.Rand) *scroller {
 
 var scrolledWords = []string{"red", "reds", "read", "hat", "cat", "red hat", "hat red"}
 
-// write adds documents, of which some take the places of others.
+// write adds documents, some of which replace others.
 func (s *scroller) write(n int) {
 	var texts []string
 	for range n {
@@ -76,7 +76,7 @@ func (s *scroller) write(n int) {
 	s.put("a", "", texts...)
 }
 
-// any is the id of a document; of none, one that is not there.
+// any returns the id of a random document; if there is none, an unused id.
 func (s *scroller) any() float64 {
 	ids := slices.Sorted(maps.Keys(s.docs))
 	if len(ids) == 0 {
@@ -94,7 +94,7 @@ func (s *scroller) remove(id float64) {
 	}
 }
 
-// ask searches, without a cursor or with one.
+// ask searches with or without a cursor.
 func (s *scroller) ask(r Request, cursor *string) scrolled {
 	s.t.Helper()
 	v := held(s.c.Get("a").View())
@@ -112,7 +112,7 @@ func (s *scroller) ask(r Request, cursor *string) scrolled {
 	return s.parse(got(found.AppendJSON(context.Background(), nil)))
 }
 
-// fetch asks for documents, without a cursor or with one.
+// fetch requests documents with or without a cursor.
 func (s *scroller) fetch(r FetchRequest, cursor *string) scrolled {
 	s.t.Helper()
 	v := held(s.c.Get("a").View())
@@ -133,7 +133,7 @@ func (s *scroller) parse(body []byte) (a scrolled) {
 	return a
 }
 
-// request is a random search.
+// request makes a random search.
 func (s *scroller) request() Request {
 	r := s.r
 	request := Request{Query: []string{"", "red", "hat", "red hat", "rad"}[r.IntN(5)], AttributesToRetrieve: []string{"id", "brand", "price"}, ShowRankingScore: true}
@@ -169,7 +169,7 @@ func (s *scroller) request() Request {
 	}
 	if request.RankingScoreThreshold == nil && r.IntN(5) == 0 {
 		request.Rules = rulesOf(s.t.(*testing.T), pinning(pinnedHit[int]{r.IntN(6), 1 + r.IntN(s.id)}, pinnedHit[int]{6 + r.IntN(20), 1 + r.IntN(s.id)}))
-	} else if request.Distinct == nil && r.IntN(8) == 0 { // duplicates in parts that are scaled depend on the page
+	} else if request.Distinct == nil && r.IntN(8) == 0 { // with scaled scores, which duplicates are dropped depends on the page
 		request.Rules = rulesOf(s.t.(*testing.T), scaling(`"filter":"brand = Acme"`, 3))
 	}
 	return request
@@ -196,8 +196,8 @@ func randomSeed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 2))
 }
 
-// TestPagesByCursorMakeTheList reads searches page by page, some pages twice, and compares the hits with those of one long page.
-func TestPagesByCursorMakeTheList(t *testing.T) {
+// TestPagesByCursorAgreeWithOnePage reads searches page by page, some pages twice, and compares the hits with those of one long page.
+func TestPagesByCursorAgreeWithOnePage(t *testing.T) {
 	r := randomSeed(t)
 	s := newScroller(t, r)
 	aggregations, err := aggregate.Parse([]byte(`{"n":{"terms":"same"}}`), "aggregations", searchAggregations)
@@ -217,39 +217,39 @@ func TestPagesByCursorMakeTheList(t *testing.T) {
 			request.Limit = 1 + r.IntN(20)
 			page := s.ask(request, cursor)
 			if page.Offset != len(hits) || len(page.Hits) > request.Limit {
-				t.Fatalf("%s: %d hits at %d on a page of %d behind %d hits", describe(&request), len(page.Hits), page.Offset, request.Limit, len(hits))
+				t.Fatalf("%s: %d hits at offset %d on a page of %d, after %d hits", describe(&request), len(page.Hits), page.Offset, request.Limit, len(hits))
 			}
 			if r.IntN(3) == 0 {
 				if again := s.ask(request, cursor); fmt.Sprint(again.Hits) != fmt.Sprint(page.Hits) {
-					t.Fatalf("%s: the page is %v, and %v when it is asked for again", describe(&request), page.Hits, again.Hits)
+					t.Fatalf("%s: the page is %v, and %v when read again", describe(&request), page.Hits, again.Hits)
 				} else {
 					page = again
 				}
 			}
 			if request.Distinct == nil && request.RankingScoreThreshold == nil && page.EstimatedTotalHits != len(all.Hits) {
-				t.Fatalf("%s: a total of %d behind %d hits, want %d", describe(&request), page.EstimatedTotalHits, len(hits), len(all.Hits))
+				t.Fatalf("%s: a total of %d after %d hits, want %d", describe(&request), page.EstimatedTotalHits, len(hits), len(all.Hits))
 			}
 			if request.Facets != nil && request.Distinct == nil && request.RankingScoreThreshold == nil {
 				buckets, _ := page.Aggregations["n"].(map[string]any)["buckets"].([]any)
 				if n := page.FacetDistribution["same"]["x"]; n != len(all.Hits) || n > 0 && buckets[0].(map[string]any)["count"] != float64(n) {
-					t.Fatalf("%s: a facet of %d documents and the buckets %v behind %d hits, want %d", describe(&request), n, buckets, len(hits), len(all.Hits))
+					t.Fatalf("%s: a facet of %d documents and the buckets %v after %d hits, want %d", describe(&request), n, buckets, len(hits), len(all.Hits))
 				}
 			}
 			if hits = append(hits, page.Hits...); len(hits) > len(s.docs) {
 				break
 			}
 			if exact := request.Distinct == nil || request.Hybrid == nil && request.Rules == nil; exact && (page.NextCursor == nil) != (len(hits) == len(all.Hits)) {
-				t.Fatalf("%s: next is %v behind %d of %d hits", describe(&request), page.NextCursor, len(hits), len(all.Hits))
+				t.Fatalf("%s: the next cursor is %v after %d of %d hits", describe(&request), page.NextCursor, len(hits), len(all.Hits))
 			}
 			cursor = page.NextCursor
 		}
-		if len(request.Sort) > 0 && strings.HasPrefix(request.Sort[0], "_geo") { // whoever is next begins another group of about the same distance
+		if len(request.Sort) > 0 && strings.HasPrefix(request.Sort[0], "_geo") { // the next page starts another group of about the same distance
 			byID := func(a, b map[string]any) int { return cmp.Compare(a["id"].(float64), b["id"].(float64)) }
 			slices.SortFunc(hits, byID)
 			slices.SortFunc(all.Hits, byID)
 		}
 		if request.Hybrid != nil && request.Distinct != nil {
-			// A long page drops duplicates of each list before it merges both, and pages find those that are none of any hit.
+			// A long page drops duplicates in each list before it merges them. Pages also find documents that duplicate no hit.
 			seen := map[any]bool{}
 			for _, id := range idsOfHits(hits) {
 				if seen[id] {
@@ -265,7 +265,8 @@ func TestPagesByCursorMakeTheList(t *testing.T) {
 	}
 }
 
-// TestPagesByCursorWhileDocumentsChange adds, replaces and deletes documents between the pages. Documents that stay are returned once.
+// TestPagesByCursorWhileDocumentsChange adds, replaces and deletes documents between pages. Documents that stay must be
+// returned exactly once.
 func TestPagesByCursorWhileDocumentsChange(t *testing.T) {
 	r := randomSeed(t)
 	s := newScroller(t, r)
@@ -303,7 +304,7 @@ func TestPagesByCursorWhileDocumentsChange(t *testing.T) {
 				s.remove(s.any())
 			}
 			if pages > 200 {
-				t.Fatalf("%s: no end", describe(&request))
+				t.Fatalf("%s: the cursor does not end", describe(&request))
 			}
 		}
 		if pages > 1 {
@@ -311,7 +312,7 @@ func TestPagesByCursorWhileDocumentsChange(t *testing.T) {
 		}
 		for id := range stays {
 			if doc, ok := s.docs[id]; ok && fmt.Sprint(doc) == before[id] && returned[id] != 1 {
-				t.Fatalf("%s: document %v stays, and is returned %d times", describe(&request), id, returned[id])
+				t.Fatalf("%s: document %v stayed and was returned %d times", describe(&request), id, returned[id])
 			}
 		}
 		for len(s.docs) < 50 {
@@ -323,7 +324,7 @@ func TestPagesByCursorWhileDocumentsChange(t *testing.T) {
 	}
 }
 
-// TestDocumentsByCursor lists documents page by page, in the order of ids and in others.
+// TestDocumentsByCursor lists documents page by page, by id and in other orders.
 func TestDocumentsByCursor(t *testing.T) {
 	r := randomSeed(t)
 	s := newScroller(t, r)
@@ -345,11 +346,11 @@ func TestDocumentsByCursor(t *testing.T) {
 			request.Limit = 1 + r.IntN(20)
 			page := s.fetch(request, cursor)
 			if page.Offset != len(docs) || page.Total != len(all.Hits) {
-				t.Fatalf("%+v: offset %d and total %d behind %d documents of %d", request, page.Offset, page.Total, len(docs), len(all.Hits))
+				t.Fatalf("%+v: offset %d and total %d after %d documents of %d", request, page.Offset, page.Total, len(docs), len(all.Hits))
 			}
 			docs = append(docs, page.Hits...)
 			if (page.NextCursor == nil) != (len(docs) == len(all.Hits)) {
-				t.Fatalf("%+v: next is %v behind %d of %d documents", request, page.NextCursor, len(docs), len(all.Hits))
+				t.Fatalf("%+v: the next cursor is %v after %d of %d documents", request, page.NextCursor, len(docs), len(all.Hits))
 			}
 			cursor = page.NextCursor
 		}
@@ -357,12 +358,12 @@ func TestDocumentsByCursor(t *testing.T) {
 			t.Fatalf("%+v:\npages %v\nwant  %v", request, docs, all.Hits)
 		}
 		if places, _ := s.places.Places(); n == 1 && request.Sort == nil && places > 1 {
-			t.Errorf("%d places are kept, although one list needs one", places)
+			t.Errorf("%d positions are cached for one list, want 1", places)
 		}
 	}
 }
 
-// TestCursorsOfOtherSearches sends cursors with what they do not belong to.
+// TestCursorsOfOtherSearches sends cursors with requests that they do not belong to.
 func TestCursorsOfOtherSearches(t *testing.T) {
 	s := newScroller(t, rand.New(rand.NewPCG(3, 4)))
 	code := func(r Request, cursor string) apierr.Code {
@@ -383,7 +384,7 @@ func TestCursorsOfOtherSearches(t *testing.T) {
 		own.Limit = 5
 		first := s.ask(own, new(string))
 		if first.NextCursor == nil {
-			t.Fatal("one page")
+			t.Fatal("there is only one page")
 		}
 		cursor := *first.NextCursor
 		shown := own
@@ -432,9 +433,9 @@ func TestCursorsOfOtherSearches(t *testing.T) {
 	}
 }
 
-// TestSmallPagesRankOnlyThemselves reads a few small pages. Those behind the second one rank no documents but their own, while neither the
-// index nor the filter changes.
-func TestSmallPagesRankOnlyThemselves(t *testing.T) {
+// TestSmallPagesReuseRanking reads a few small pages. From the third one on, a page must rank only its own documents while neither index
+// nor filter changes.
+func TestSmallPagesReuseRanking(t *testing.T) {
 	s := newScroller(t, randomSeed(t))
 	request := Request{Query: "red", Sort: []string{"price:asc"}, Limit: 2}
 	first := s.ask(request, new(string))

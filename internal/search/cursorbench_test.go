@@ -10,7 +10,7 @@ import (
 	"svc/internal/scroll"
 )
 
-// BenchmarkSmallPages reads pages of 20 hits: first pages, and pages behind others.
+// BenchmarkSmallPages reads pages of 20 hits: first and later ones.
 func BenchmarkSmallPages(b *testing.B) {
 	l := newLibrary(b)
 	l.put("a", `{"sortableAttributes": ["price"], "searchableAttributes": ["t"]}`)

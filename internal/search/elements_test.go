@@ -15,9 +15,9 @@ import (
 	"svc/internal/settings"
 )
 
-// The model of filters in braces: an object at the path is a document of its own, which passes the filter or does not.
+// This file has the reference implementation of filters in braces: an object at the path is tested like a document of its own.
 
-// objectsAt returns the objects at a path. prefix is the path of object and a dot, "" of a document.
+// objectsAt returns the objects at a path. prefix is the path of object with a dot, or "" for a document.
 func objectsAt(object map[string]any, prefix, path string) (found []map[string]any) {
 	for key, value := range object {
 		at := prefix + key
@@ -35,7 +35,7 @@ func objectsAt(object map[string]any, prefix, path string) (found []map[string]a
 	return found
 }
 
-// objectsIn returns the objects that a value is, or that stand in its arrays.
+// objectsIn returns a value that is an object, or the objects in its arrays.
 func objectsIn(value any) (found []map[string]any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -48,7 +48,7 @@ func objectsIn(value any) (found []map[string]any) {
 	return found
 }
 
-// modelValue is a value at a path; inArray: an array stands on the way.
+// modelValue is a value at a path. inArray reports an array on the path.
 type modelValue struct {
 	value   any
 	inArray bool
@@ -94,16 +94,16 @@ func valuesAt(object map[string]any, prefix, path string, inArray bool) (found [
 
 type modelTest func(object map[string]any) bool
 
-// elementFilters makes random filters and their models.
+// elementFilters makes random filters and their reference tests.
 type elementFilters struct {
 	r     *rand.Rand
 	geo   bool
-	nests int // braces in braces
+	nests int // nested braces
 }
 
 var elementColors = []string{"red", "Blue", "light blue", "green"}
 
-// condition makes one on a path of objects at scope, relative to them.
+// condition makes a condition on a path relative to the objects at scope.
 func (g *elementFilters) condition(path string) (string, modelTest) {
 	some := func(holds func(modelValue) bool) modelTest {
 		return func(o map[string]any) bool {
@@ -153,7 +153,7 @@ func (g *elementFilters) condition(path string) (string, modelTest) {
 	case 9:
 		return fmt.Sprintf("%s > %d", path, n), some(func(v modelValue) bool {
 			x, number := v.value.(int)
-			s, text := v.value.(string) // letters stand behind digits
+			s, text := v.value.(string) // letters sort after digits
 			return number && x > n || text && s != ""
 		})
 	case 10:
@@ -173,7 +173,7 @@ func (g *elementFilters) condition(path string) (string, modelTest) {
 	}
 }
 
-// inside makes the filter between the braces of scope "v" or "v.s".
+// inside makes the filter inside the braces of scope "v" or "v.s".
 func (g *elementFilters) inside(scope string, depth int) (string, modelTest) {
 	paths := []string{"c", "n", "s.c", "s.n", "s", "d.e"}
 	if scope == "v.s" {
@@ -278,7 +278,7 @@ func randomElements(r *rand.Rand, id int) map[string]any {
 			o["d.e"] = value() // a key with a dot
 		case 1:
 			o["d"] = map[string]any{"e": value()}
-		case 2: // both, of which the inner one comes first or last
+		case 2: // both, the inner one first or last
 			o["d"], o["d.e"] = []any{map[string]any{"e": value()}}, value()
 		}
 		if r.IntN(3) == 0 {
@@ -296,7 +296,7 @@ func randomElements(r *rand.Rand, id int) map[string]any {
 	return doc
 }
 
-// everyElementField has each path, so that none is unknown.
+// everyElementField has a value at each path, so that no path is unknown.
 var everyElementField = map[string]any{"id": 99, "v": map[string]any{"c": 1, "n": 1, "s": map[string]any{"c": 1, "n": 1}, "d": map[string]any{"e": 1}, "_geo": map[string]any{"lat": 80, "lng": 80}}}
 
 const elementRules = `{"filterableAttributes":["id",{"attributePatterns":["v*"],"features":{"elements":true,"filter":{"equality":true,"comparison":true}}}]}`
@@ -315,7 +315,7 @@ func TestFiltersOnOneObject(t *testing.T) {
 			}
 			g.apply(index.UpdateSettings{Update: u})
 		}
-		late := round%3 == 2 // the rule comes to documents that are there
+		late := round%3 == 2 // the rule is added to existing documents
 		if !late {
 			set()
 		}
@@ -385,7 +385,7 @@ func TestFiltersOnOneObject(t *testing.T) {
 		nests += f.nests
 	}
 	if nests == 0 || found == 0 || rejected == 0 || segments < 2 {
-		t.Errorf("%d braces in braces, %d documents found, %d not, %d segments at most", nests, found, rejected, segments)
+		t.Errorf("%d nested braces, %d documents found, %d rejected, %d segments at most", nests, found, rejected, segments)
 	}
 }
 
@@ -393,7 +393,7 @@ func TestFiltersOnOneObject(t *testing.T) {
 func (g *grown) ids(r *Request) []int {
 	g.t.Helper()
 	var answer struct{ Hits []struct{ ID int } }
-	body := strings.ReplaceAll(g.ask(r), ",,", ",") // it leaves out the time
+	body := strings.ReplaceAll(g.ask(r), ",,", ",") // the time was left out
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
 		g.t.Fatalf("%v: %s", err, body)
 	}
@@ -405,7 +405,7 @@ func (g *grown) ids(r *Request) []int {
 	return ids
 }
 
-// matches checks that a Matcher, which reads documents, selects the same as the segments do.
+// matches checks that a Matcher, which reads documents, selects the same documents as the segments.
 func (g *grown) matches(e *filter.Expr, docs map[int]map[string]any, want []int) {
 	g.t.Helper()
 	v := held(g.ix.View())
@@ -434,7 +434,7 @@ func (g *grown) matches(e *filter.Expr, docs map[int]map[string]any, want []int)
 	}
 }
 
-func TestFiltersOnObjectsThatAreNotDeclared(t *testing.T) {
+func TestFiltersOnUndeclaredObjects(t *testing.T) {
 	g := newGrown(t)
 	g.set([]string{"id", "v", "w"}, nil)
 	g.add([]map[string]any{{"id": 1, "v": []any{map[string]any{"c": 1}}}})

@@ -16,7 +16,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// shopOf is an index of so many products, each with some variants. elements: they are filtered one by one.
+// shopOf makes an index of products, each with some variants. elements declares the variants as elements.
 func shopOf(b *testing.B, products int, elements bool) (*index.Index, vfs.FS) {
 	b.Helper()
 	fs := vfs.NewMem()
@@ -62,7 +62,7 @@ func shopOf(b *testing.B, products int, elements bool) (*index.Index, vfs.FS) {
 	return ix, fs
 }
 
-// BenchmarkFilterOnOneObject compares braces with the same conditions on all variants of a product together, evaluated anew each time.
+// BenchmarkFilterOnOneObject compares braces with the same conditions on all variants of a product, without cached results.
 func BenchmarkFilterOnOneObject(b *testing.B) {
 	ix, _ := shopOf(b, 50_000, true)
 	v := held(ix.View())
@@ -96,7 +96,7 @@ func BenchmarkFilterOnOneObject(b *testing.B) {
 	}
 }
 
-// BenchmarkIndexElements compares the time and the disk of an attribute with elements with those of one without.
+// BenchmarkIndexElements compares the indexing time and disk space of an attribute with and without elements.
 func BenchmarkIndexElements(b *testing.B) {
 	for _, elements := range []bool{false, true} {
 		b.Run(fmt.Sprintf("elements=%v", elements), func(b *testing.B) {

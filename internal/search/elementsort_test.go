@@ -17,7 +17,7 @@ import (
 	"svc/internal/settings"
 )
 
-// modelSorted is what a document is sorted by: numbers come before texts before nothing.
+// modelSorted is the sort key of a document: numbers come before texts, texts before missing values.
 type modelSorted struct {
 	class  int
 	number int
@@ -32,7 +32,7 @@ func (v modelSorted) compare(o modelSorted, desc bool) int {
 	return cmp.Or(cmp.Compare(v.class, o.class), c)
 }
 
-// modelElementSort returns what a document is sorted by: the first value at a path of the objects at scope that pass.
+// modelElementSort returns the sort key of a document: the first value at a path of the objects at scope that pass the test.
 func modelElementSort(doc map[string]any, scope, path string, test modelTest, desc bool) modelSorted {
 	first := modelSorted{class: 2}
 	for _, o := range objectsAt(doc, "", scope) {
@@ -58,7 +58,7 @@ func modelElementSort(doc map[string]any, scope, path string, test modelTest, de
 	return first
 }
 
-// TestSortByObjects compares the order of random documents with that of the values of their objects that pass a random filter.
+// TestSortByObjects compares the order of random documents with the order of the values of their objects that pass a random filter.
 func TestSortByObjects(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -71,7 +71,7 @@ func TestSortByObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.apply(index.UpdateSettings{Update: u})
-		halves := []*grown{newGrown(t), newGrown(t)} // the documents of even and of odd ids, as if two machines had them
+		halves := []*grown{newGrown(t), newGrown(t)} // documents of even and odd ids, as on two machines
 		for _, h := range halves {
 			h.apply(index.UpdateSettings{Update: u})
 		}
@@ -157,7 +157,7 @@ func TestSortByObjects(t *testing.T) {
 					check(fmt.Sprintf("cursors, fetches %v", fetches), got(json.Marshal(all)))
 				}
 
-				// Two machines, of which one asks the other.
+				// One machine queries the other.
 				var queries [2][]FederatedQuery
 				for i, h := range halves {
 					half := held(h.ix.View())
@@ -186,7 +186,7 @@ func TestSortByObjects(t *testing.T) {
 	}
 }
 
-// TestWrongSortsByObjects sorts by what cannot be sorted by.
+// TestWrongSortsByObjects checks the errors of invalid sorts.
 func TestWrongSortsByObjects(t *testing.T) {
 	g := newGrown(t)
 	u, err := settings.ParseUpdate([]byte(elementRules), settings.Features{})
@@ -215,7 +215,7 @@ func TestWrongSortsByObjects(t *testing.T) {
 	}
 }
 
-// TestSortManyByObjects sorts more documents than a list has.
+// TestSortManyByObjects sorts more documents than fit into a list.
 func TestSortManyByObjects(t *testing.T) {
 	l := newLibrary(t)
 	var docs []string
@@ -239,8 +239,8 @@ func TestSortManyByObjects(t *testing.T) {
 	}
 }
 
-// TestSortByObjectsWhoseFieldComesLater sorts before and after the first document with a field. The top hits of many documents were kept
-// in between.
+// TestSortByObjectsWhoseFieldComesLater sorts before and after the first document with a field is added. In between, the top hits of many
+// documents are cached.
 func TestSortByObjectsWhoseFieldComesLater(t *testing.T) {
 	g := newGrown(t)
 	g.apply(index.UpdateSettings{Update: got(settings.ParseUpdate([]byte(elementRules), settings.Features{}))})
@@ -251,7 +251,7 @@ func TestSortByObjectsWhoseFieldComesLater(t *testing.T) {
 	g.add(docs)
 	check := func(want ...int) {
 		t.Helper()
-		for range 4 { // as it is found, computed to be kept, kept
+		for range 4 { // first result, computed for the cache, cached
 			v := held(g.ix.View())
 			ctx := context.Background()
 			body := got(got(Search(ctx, v, &Request{Query: "shoe", Sort: []string{"v.{c != 1}.p:asc"}, Limit: 3})).AppendJSON(ctx, nil))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestFacetSearch looks for values as they are spelt, misspelt, and under the settings that forbid misspelling.
+// TestFacetSearch searches values by exact and misspelt queries, and under settings that forbid typos.
 func TestFacetSearch(t *testing.T) {
 	l := newLibrary(t)
 	l.put("films", `{"filterableAttributes":["genre"]}`,
@@ -44,7 +44,7 @@ func TestFacetSearch(t *testing.T) {
 		{"", "ac", "Action 2"},
 		{"", "AD", "Ädventure 1"},
 		{"", "axtion", "Action 2"},
-		{"", "ction", "Action 2"}, // the first letter may be the wrong one
+		{"", "ction", "Action 2"}, // the typo may be in the first letter
 		{"", "actions", "Action 2"},
 		{"", "axti", ""}, // too short for a typo
 		{"", "fiction", ""},
@@ -56,7 +56,7 @@ func TestFacetSearch(t *testing.T) {
 		{`{"faceting":{"sortFacetValuesBy":{"*":"alpha"}}}`, "", "12 1, Action 2"},
 		{`{"faceting":{"maxValuesPerFacet":4}}`, "", "12 1, Action 2, Ädventure 1, Biopic 1"},
 		{`{"typoTolerance":{"disableOnWords":["axtion","act"]}}`, "axtion", ""},
-		{"", "act", ""}, // only a value that is the protected word
+		{"", "act", ""}, // only the protected word itself
 		{`{"typoTolerance":{"disableOnWords":[],"disableOnAttributes":["genre"]}}`, "axtion", ""},
 		{"", "actio", "Action 2"},
 		{`{"typoTolerance":{"enabled":false,"disableOnAttributes":[]}}`, "axtion", ""},
@@ -70,7 +70,7 @@ func TestFacetSearch(t *testing.T) {
 		}
 	}
 
-	// The spelling is that of the lowest document there is, found or not; values come in the order of how they are looked for.
+	// The spelling is that of the document with the lowest number, found or not. Values are listed in search order.
 	l.put("films", `{"faceting":{"sortFacetValuesBy":{"*":"alpha"},"maxValuesPerFacet":100}}`,
 		`{"id":1,"genre":"other"}`, `{"id":2,"genre":["ACTION","Ça","cab","Cz"]}`, `{"id":7,"genre":"action"}`)
 	for _, c := range []struct{ order, query, want string }{
@@ -87,6 +87,6 @@ func TestFacetSearch(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := search(ctx, &FacetRequest{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller is gone: %v", err)
+		t.Errorf("a cancelled request: %v", err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"svc/segment"
 )
 
-// TestDistributionCountsRows compares counts, their order and the statistics with a count of each value of each row, among
-// few and among most documents of several segments, with deletions and duplicates.
+// TestDistributionCountsRows compares counts, their order and the statistics with a count of each value of each row, for few and for most
+// documents of several segments, with deletions and duplicates.
 func TestDistributionCountsRows(t *testing.T) {
 	defer func(few, counted, many, values, repeats, row int) {
 		fewCandidates, aggregate.FewCounted, aggregate.ManyPerCounted, fewValues, maxRepeats, timeOfRow = few, counted, many, values, repeats, row
@@ -36,7 +36,7 @@ func TestDistributionCountsRows(t *testing.T) {
 			id++
 			doc := id
 			if r.IntN(5) == 0 {
-				doc = 1 + r.IntN(id) // replaces one of another segment
+				doc = 1 + r.IntN(id) // replaces a document of another segment
 			}
 			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":[%d,%d,%v,%d],"s":["v%d","w%d"],"m":["%d",%d,"x%d"],"u":"u%d"}`,
 				doc, r.IntN(9), r.IntN(40), float64(r.IntN(400)-200)/8, 1<<60+uint64(r.IntN(7)), r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3), id))
@@ -104,7 +104,7 @@ func TestDistributionCountsRows(t *testing.T) {
 	}
 }
 
-// TestNumbersBeyondTheirColumn lists numbers of which a forged segment names more than there are.
+// TestNumbersBeyondTheirColumn lists numbers of a forged segment with ordinals beyond its column.
 func TestNumbersBeyondTheirColumn(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", `{"filterableAttributes":["n"]}`, `{"id":1,"n":[3,20]}`)
@@ -122,7 +122,7 @@ func TestNumbersBeyondTheirColumn(t *testing.T) {
 	}
 }
 
-// countEach counts the slow and obvious way.
+// countEach is the reference count.
 func countEach(segments []segment.Live, f facetField, candidates, less []*roaring.Bitmap, few bool) (values []string, low, high *numeric.Value) {
 	type value struct {
 		number bool
@@ -160,7 +160,7 @@ func countEach(segments []segment.Live, f facetField, candidates, less []*roarin
 				if slices.ContainsFunc(c.RowNumbers(nil, segment.Row(row)), func(n uint32) bool {
 					return string(c.Number(int(n)).AppendText(nil)) == text
 				}) {
-					continue // it counts once
+					continue // it counts only once
 				}
 				if counts[text] == nil {
 					counts[text] = &value{text: text}

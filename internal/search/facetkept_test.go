@@ -19,9 +19,9 @@ import (
 	"svc/segment"
 )
 
-// TestCountsAreKeptAcrossViews asks the same few searches with facets while documents are added, replaced and deleted. Answers are those of
-// a view that remembers nothing.
-func TestCountsAreKeptAcrossViews(t *testing.T) {
+// TestCachedCountsAcrossViews repeats a few searches with facets while documents are added, replaced and deleted, and compares the answers
+// with those of a view without caches.
+func TestCachedCountsAcrossViews(t *testing.T) {
 	defer func(from, few, row int) { keptFrom, fewCandidates, timeOfRow = from, few, row }(keptFrom, fewCandidates, timeOfRow)
 	r := rand.New(rand.NewPCG(5, 8))
 	l := newLibrary(t)
@@ -31,7 +31,7 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 			words[r.IntN(5)], r.IntN(9), r.IntN(40), r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3), r.IntN(30), r.IntN(300))
 	}
 	var docs []string
-	const size = 1300 // remembered are segments of 1,024 rows
+	const size = 1300 // segments from 1,024 rows on have caches
 	for id := range size {
 		docs = append(docs, document(id))
 	}
@@ -43,7 +43,7 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 		}
 		return e
 	}
-	// As in rank's test of pages: the searches of a family differ from its first in one thing each.
+	// As in rank's test of pages, the searches of a family differ from its first one in one property each.
 	things := []func(q *Request){
 		func(q *Request) { q.Query = words[r.IntN(5)] + " " + words[r.IntN(5)] },
 		func(q *Request) { q.Query = `"` + words[r.IntN(5)] + " " + words[r.IntN(5)] + `"` },
@@ -67,8 +67,8 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 		}
 		things = append(things, func(q *Request) { q.Aggregations = aggregations })
 	}
-	states := map[string]*byte{} // the first byte of each state that is kept, by its key
-	survived := 0                // in another view
+	states := map[string]*byte{} // first byte of each cached state, by key
+	survived := 0                // cached states that a later view used
 	var asked []Request
 	for _, first := range []Request{
 		{Limit: 5, Facets: []string{"n", "s", "m", "c"}},
@@ -85,7 +85,7 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 	}
 	for round := range 12 {
 		keptFrom, fewCandidates, timeOfRow = []int{1 << 10, 1}[round%2], []int{3000, 10}[round/2%2], []int{100, 1 << 20}[round/3%2]
-		func() { // releases the view also when an answer is wrong: the catalog waits for it
+		func() { // releases the view also after a failure: closing the catalog waits for it
 			v := held(l.c.Get("a").View())
 			defer v.Release()
 			kept, fresh := v.Cache, query.NewCache(resultcache.New(16<<20))
@@ -122,16 +122,16 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 		}
 		if round%4 == 3 {
 			l.put("a", "", changed...)
-			continue // the same segments, but for these
+			continue // the same segments except for these
 		}
 		l.put("a", "", append(changed, document(r.IntN(size)))...)
 	}
 	if survived == 0 {
-		t.Error("no state of aggregations was kept from one view to the next")
+		t.Error("no state of aggregations was cached across views")
 	}
 }
 
-// statesKept notes the states that are kept of what a request has found, and returns how many of them were known before.
+// statesKept records the cached states of a request's result, and returns how many of them were known.
 func statesKept(t *testing.T, known map[string]*byte, v *index.View, r *Response, q *Request) (again int) {
 	s := statesOf(&candidateCounts{ctx: t.Context(), view: v, found: r.result.Result}, q.Aggregations)
 	if s == nil {
@@ -155,9 +155,9 @@ func statesKept(t *testing.T, known map[string]*byte, v *index.View, r *Response
 	return again
 }
 
-// TestAggregationsCountOnceBesideUpdates aggregates beside updates of documents that were found: from the first stale state on, counts are
-// kept as well, and follow the updates.
-func TestAggregationsCountOnceBesideUpdates(t *testing.T) {
+// TestAggregationsCountOnceDuringUpdates aggregates while matching documents are updated: from the first stale state on, counts are cached
+// too, and follow the updates.
+func TestAggregationsCountOnceDuringUpdates(t *testing.T) {
 	l := newLibrary(t)
 	const size = 3000
 	document := func(id, version int) string {
@@ -186,24 +186,24 @@ func TestAggregationsCountOnceBesideUpdates(t *testing.T) {
 			id, _ := v.Fields.ID("s")
 			seg := slices.IndexFunc(v.Segments, func(s segment.Live) bool { return s.Rows() >= size })
 			if seg < 0 || found.AppendKey == nil {
-				t.Fatal("no segment keeps counts")
+				t.Fatal("no segment caches counts")
 			}
 			kept, ok := facetCounts.Get(v.Cache.OfFile(seg), found.AppendKey(append(binary.LittleEndian.AppendUint16(nil, uint16(id)), 1), seg))
 			if ok != (round > 0) {
-				t.Fatalf("round %d: counts are kept: %v", round, ok)
+				t.Fatalf("round %d: counts are cached: %v", round, ok)
 			}
 			if !ok {
 				return
 			}
 			if kept.candidates != found.Count(seg) || kept.candidates != size-round-1 {
-				t.Errorf("round %d: counts of %d candidates, there are %d of %d documents", round, kept.candidates, found.Count(seg), size)
+				t.Errorf("round %d: counts of %d candidates, want %d of %d documents", round, kept.candidates, found.Count(seg), size)
 			}
 		}()
 	}
 }
 
-// TestKeptCountsLoseValues deletes documents one by one that alone have the values of a facet.
-func TestKeptCountsLoseValues(t *testing.T) {
+// TestCachedCountsLoseValues deletes documents one by one that are the only ones with their facet values.
+func TestCachedCountsLoseValues(t *testing.T) {
 	g := newGrown(t)
 	g.set([]string{"n", "s"}, nil)
 	var docs []map[string]any
@@ -220,7 +220,7 @@ func TestKeptCountsLoseValues(t *testing.T) {
 		for id := gone; id < 4000; id += 400 {
 			want[fmt.Sprint(id)] = 1
 		}
-		for range 3 { // as it is counted, counted to be kept, kept
+		for range 3 { // first count, count for the cache, cached
 			v := held(g.ix.View())
 			ctx := context.Background()
 			body := got(got(Search(ctx, v, &Request{Query: "hat", Facets: []string{"n", "s"}})).AppendJSON(ctx, nil))

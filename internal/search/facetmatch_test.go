@@ -25,7 +25,7 @@ import (
 	"svc/segment"
 )
 
-// searchEach is facet search that looks at every value: it folds it, compares it, and counts its documents.
+// searchEach is the reference facet search: it folds and compares each value, and counts its documents.
 func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []string {
 	field, _ := v.Fields.ID(r.FacetName)
 	var found []facetValue
@@ -88,7 +88,7 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 		}
 		return query.PrefixDistance([]rune(asked), folded, budget) > budget
 	})
-	for i := range found { // a number and a string that look alike are one value
+	for i := range found { // a number and a string of equal text are one value
 		for k := range found {
 			if found[i].isNumber && !found[k].isNumber && found[i].count > 0 && string(found[i].key) == string(found[k].key) {
 				found[i].count += found[k].count - eachWithBoth(v, field, &found[i], candidates)
@@ -137,8 +137,8 @@ func eachWithBoth(v *index.View, field segment.FieldID, number *facetValue, cand
 	return n
 }
 
-// TestFacetSearchFindsWhatEveryValueSays compares facet search with one that looks at every value.
-func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
+// TestFacetSearchAgainstEachValue compares facet search with searchEach.
+func TestFacetSearchAgainstEachValue(t *testing.T) {
 	defer func(few, values, share, matched, spelt int) {
 		aggregate.FewCounted, fewValues, respeltShare, matchedShare, manyPerSpelt = few, values, share, matched, spelt
 	}(aggregate.FewCounted, fewValues, respeltShare, matchedShare, manyPerSpelt)
@@ -146,7 +146,7 @@ func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
-	kinds := 1 // of values: strings; numbers; both
+	kinds := 1 // kinds of values: strings, numbers, both
 	number := func() string {
 		return pick("", "", "-") + pick("1", "2", "20", "9", "0", "19", "9007199254740992", "9007199254740993", "18446744073709551615", "1"+strings.Repeat("0", 300)) + pick("", "", "", "0", "00", "000")
 	}
@@ -248,11 +248,11 @@ func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 		}
 	}
 	if shown == 0 {
-		t.Error("nothing was found")
+		t.Error("no value was found")
 	}
 }
 
-// BenchmarkFacetSearchByCount lists the most frequent of many values that several segments have, by their numbers and by comparing them.
+// BenchmarkFacetSearchByCount lists the most frequent values that several segments share, by number and by comparison.
 func BenchmarkFacetSearchByCount(b *testing.B) {
 	defer func(values int) { fewValues = values }(fewValues)
 	l := newLibrary(b)
@@ -284,9 +284,9 @@ func BenchmarkFacetSearchByCount(b *testing.B) {
 	}
 }
 
-// TestLongFacetQueriesTakeNoMore asks with a text of many times the length of all values. What it takes depends on the values, and it ends
-// with its turn wherever it yields.
-func TestLongFacetQueriesTakeNoMore(t *testing.T) {
+// TestLongFacetQueries searches with a text much longer than all values. The cost depends on the values only, and the search stops at any
+// yield where its turn ends.
+func TestLongFacetQueries(t *testing.T) {
 	l := newLibrary(t)
 	var docs []string
 	for i := range 300 { // letters beyond ASCII and capitals are folded
@@ -300,7 +300,7 @@ func TestLongFacetQueriesTakeNoMore(t *testing.T) {
 	var turn *fakeTurn
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for range 2 { // the first one folds values, which are kept
+	for range 2 { // the first one folds values for the cache
 		turn = new(fakeTurn)
 		if _, err := FacetSearch(context.WithValue(t.Context(), turns.Key, turn), nil, v, &request); err != nil {
 			t.Fatal(err)
@@ -311,12 +311,12 @@ func TestLongFacetQueriesTakeNoMore(t *testing.T) {
 		t.Errorf("%d MiB are allocated", spent>>20)
 	}
 	if turn.yields < 3 { // for the segment and the two kinds of values
-		t.Errorf("it yields %d times only", turn.yields)
+		t.Errorf("the search yields only %d times", turn.yields)
 	}
 	for ends := range turn.yields {
 		turn := &fakeTurn{ends: ends + 1}
 		if _, err := FacetSearch(context.WithValue(t.Context(), turns.Key, turn), nil, v, &request); !errors.Is(err, errOver) || turn.yields != turn.ends {
-			t.Errorf("the turn ends at its yield %d, and the search at %d: %v", turn.ends, turn.yields, err)
+			t.Errorf("the turn ended at yield %d, the search at %d: %v", turn.ends, turn.yields, err)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"svc/internal/rank"
 )
 
-// TestNumberedCountsAgree compares the most frequent values by number with those of the walk over all values, and both ways to the last
-// of equal counts, where many values have one count and few.
+// TestNumberedCountsAgree compares the most frequent values found by number with those found by the walk over all values, and both ways to
+// find the last of equal counts, if many or few values have one count.
 func TestNumberedCountsAgree(t *testing.T) {
 	defer func(values int) { fewValues = values }(fewValues)
 	fewValues = 0

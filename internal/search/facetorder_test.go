@@ -7,7 +7,7 @@ import (
 	"svc/internal/settings"
 )
 
-// TestFacetOrdersAreComplete names what the row of an order of facet values lacks.
+// TestFacetOrdersAreComplete checks that each order of facet values sets every field.
 func TestFacetOrdersAreComplete(t *testing.T) {
 	for o := range settings.FacetOrders {
 		row := reflect.ValueOf(orderOf(o)).Elem()

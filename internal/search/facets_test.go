@@ -13,7 +13,7 @@ import (
 	"svc/internal/numeric"
 )
 
-// TestFacetOrder looks at which values of a facet are shown, and in which order.
+// TestFacetOrder checks which values of a facet are shown, and their order.
 func TestFacetOrder(t *testing.T) {
 	l := newLibrary(t)
 	const open = `"filterableAttributes": ["v"], "faceting": `
@@ -56,7 +56,7 @@ func TestFacetOrder(t *testing.T) {
 	}
 }
 
-// TestMergeAndTopValues compares merging runs, and the choice of the largest counts, with sorting all values.
+// TestMergeAndTopValues compares merged runs and the selection of the largest counts with sorting all values.
 func TestMergeAndTopValues(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -108,7 +108,7 @@ func TestMergeAndTopValues(t *testing.T) {
 	}
 }
 
-// TestFacetPatterns asks for facets by patterns with a star at an end.
+// TestFacetPatterns requests facets by patterns with a star at an end.
 func TestFacetPatterns(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"filterableAttributes": ["dogs", "dogs_old", "kind", "size"], "faceting": {"sortFacetValuesBy": {"dogs.color": "count"}}}`,
@@ -141,6 +141,6 @@ func TestFacetPatterns(t *testing.T) {
 	l.put("j", `{"filterableAttributes": ["dogs"]}`, `{"id": 1, "dogs": {"color": "tan"}}`)
 	f := &FederatedRequest{Limit: 1, MergeFacets: &MergeFacets{}}
 	if _, _, err := l.federate(f, map[string][]string{"i": {"dogs.*"}, "j": {"dogs.*"}}, asked{uid: "i", weight: 1}, asked{uid: "j", weight: 1}); err == nil || !strings.Contains(err.Error(), "dogs.color") {
-		t.Errorf("orders that differ: %v", err)
+		t.Errorf("different orders: %v", err)
 	}
 }

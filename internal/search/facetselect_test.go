@@ -16,8 +16,8 @@ import (
 	"svc/internal/turns"
 )
 
-// TestLookalikesYield counts and searches facets with many numbers and strings that look alike: the turn yields behind each pair, and its
-// error ends the work. Documents of a segment are asked for once, and only where values are alike.
+// TestLookalikesYield counts and searches facets with many numbers and strings of equal text. The turn yields after each pair, and its
+// error stops the work. The documents of a segment are computed once, and only if values are equal.
 func TestLookalikesYield(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", `{"filterableAttributes":["n"]}`)
@@ -62,7 +62,7 @@ func TestLookalikesYield(t *testing.T) {
 				t.Errorf("%s: %d documents have %s", name, value.count, value.shown)
 			}
 		}
-		for _, ends := range []int{1, pairs / 2, pairs} { // matches of the first call may be cached, and take no yields
+		for _, ends := range []int{1, pairs / 2, pairs} { // cached matches of the first call take no yields
 			if _, err := count(context.WithValue(t.Context(), turns.Key, turns.Turn(&fakeTurn{ends: ends}))); !errors.Is(err, errOver) {
 				t.Errorf("%s: yield %d of %d failed: %v", name, ends, turn.yields, err)
 			}
@@ -80,6 +80,6 @@ func TestLookalikesYield(t *testing.T) {
 		}
 	}
 	if times := slices.Collect(maps.Values(asked)); !slices.Equal(times, []int{1}) {
-		t.Errorf("of %d segments, some were asked for so often: %v", len(v.Segments), asked)
+		t.Errorf("of %d segments, documents were computed so often: %v", len(v.Segments), asked)
 	}
 }

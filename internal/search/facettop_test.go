@@ -13,8 +13,8 @@ import (
 	"svc/internal/settings"
 )
 
-// TestNearlyUniqueValues compares the most frequent and the first values of fields that nearly all documents have a value of their own in
-// with a count of each value of each row, while documents are added, replaced and deleted, a few and many at a time.
+// TestNearlyUniqueValues compares the most frequent and the first values of fields with nearly unique values with a count of each value of
+// each row, while documents are added, replaced and deleted, a few and many at a time.
 func TestNearlyUniqueValues(t *testing.T) {
 	defer func(few, values, repeats int) { fewCandidates, fewValues, maxRepeats = few, values, repeats }(fewCandidates, fewValues, maxRepeats)
 	seed := rand.Uint64()
@@ -150,9 +150,8 @@ func TestCommonValuesAreFound(t *testing.T) {
 	}
 }
 
-// BenchmarkUniqueFacet counts a facet of 200,000 documents most of which have a value of their own: of all documents, of a tenth of
-// them, and when nothing is kept yet. Merges that run meanwhile decide how many segments there are. What is counted depends on it, so
-// only runs with as many segments compare.
+// BenchmarkUniqueFacet counts a facet of 200,000 documents with nearly unique values: for all documents, for a tenth of them, and without
+// caches. Background merges decide the number of segments, so compare only runs with the same number.
 func BenchmarkUniqueFacet(b *testing.B) {
 	l := newLibrary(b)
 	l.put("a", `{"filterableAttributes":["s","n","tenth"]}`)

@@ -16,7 +16,7 @@ import (
 	"svc/internal/rule"
 )
 
-// groupedAnswer is the answer to a federated search with its hits, or the groups of them.
+// groupedAnswer is the answer to a federated search, with hits or groups.
 type groupedAnswer struct {
 	Hits   []map[string]any
 	Groups []struct {
@@ -29,19 +29,19 @@ type groupedAnswer struct {
 	RemoteErrors                  map[string]any
 }
 
-// machines are instances that one of them asks in the form between peers.
+// machines are instances, one of which queries the others in their internal format.
 type machines struct {
 	t     *testing.T
 	all   []*library
-	asked int // again, for groups that a machine had not told
+	asked int // repeated queries, for groups that a machine had not sent
 
-	rules  func(machine int) *rule.Set // of the query that has rules; nil: the first machine has them
-	facets []string                    // of the index a; nil: none
+	rules  func(machine int) *rule.Set // rules of the query that has some; nil: the first machine has them
+	facets []string                    // facets of the index a; nil: none
 
-	parts bool // queries are parts of the same ones at all machines, with the same positions
+	parts bool // the machines search parts of the same queries, with equal positions
 }
 
-// search has the first of some machines merge what all find. Queries have positions of their own at each machine, unless they are parts.
+// search merges the results of some machines at the first one. Unless they are parts, queries have separate positions at each machine.
 func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int) (a groupedAnswer, body string) {
 	m.t.Helper()
 	ctx := context.Background()
@@ -122,8 +122,7 @@ func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int)
 	return a, string(raw)
 }
 
-// TestFederatedGroupsAgainstModel compares groups of what several queries find, here and at three machines, with those that a reader of the
-// merged hits finds.
+// TestFederatedGroupsAgainstModel compares groups of several queries, here and at three machines, with groups of the merged hits.
 func TestFederatedGroupsAgainstModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	defer func() {
@@ -165,7 +164,7 @@ func TestFederatedGroupsAgainstModel(t *testing.T) {
 		hitsPerGroup, fillHits = 1+r.IntN(4), 1+r.IntN(64)
 		machines := []int{1, 1, 3}[n%3]
 		f := FederatedRequest{Limit: r.IntN(6), Offset: r.IntN(3)}
-		if n%4 == 0 { // groups that are not shown decide about those that are
+		if n%4 == 0 { // groups beyond the page affect those on it
 			f.Limit = 1 + r.IntN(2)
 		}
 		queries := make([]asked, 1+r.IntN(3))
@@ -194,7 +193,7 @@ func TestFederatedGroupsAgainstModel(t *testing.T) {
 				queries[i].Distinct = nil
 			}
 		}
-		if r.IntN(4) == 0 { // what is sorted is comparable if all queries sort alike
+		if r.IntN(4) == 0 { // sorted hits are comparable only if all queries sort alike
 			for i := range queries {
 				queries[i].Sort, queries[i].Hybrid, queries[i].Vector = []string{"price:desc"}, nil, nil
 				queries[i].Query = cmp.Or(queries[i].Query, "red")
@@ -225,7 +224,7 @@ func TestFederatedGroupsAgainstModel(t *testing.T) {
 					return slices.ContainsFunc(led, func(o *naiveGroup) bool { return o.key == g.key })
 				})
 				want = slices.Insert(want, min(at, len(want)), naiveGroups(append([]map[string]any{first}, rest...), by.Attribute)[:len(led)]...)
-				delete(where, first["id"].(float64)) // it has the score of a pin
+				delete(where, first["id"].(float64)) // it has the score of a pinned hit
 				pinned++
 			}
 		}
@@ -269,7 +268,7 @@ func TestFederatedGroupsAgainstModel(t *testing.T) {
 			}
 			wanted := page[i].hits[:min(by.Hits, len(page[i].hits))]
 			same := slices.Equal(ids, wanted)
-			if by.Sort != nil { // documents of equal times come in any order
+			if by.Sort != nil { // documents with equal sort values are in any order
 				same = slices.EqualFunc(ids, wanted, func(a, b float64) bool { return docs[a]["ms"] == docs[b]["ms"] })
 			}
 			if g.Key != page[i].key || g.Count != page[i].count || !same {
@@ -278,15 +277,15 @@ func TestFederatedGroupsAgainstModel(t *testing.T) {
 		}
 	}
 	if pinned == 0 || sorted == 0 || dropped == 0 || networked == 0 || m.asked == 0 {
-		t.Errorf("%d with pins, %d sorted, %d with drops, %d of several machines, which were asked %d times again", pinned, sorted, dropped, networked, m.asked)
+		t.Errorf("%d with pins, %d sorted, %d with drops, %d of several machines, with %d repeated queries", pinned, sorted, dropped, networked, m.asked)
 	}
 }
 
-// TestPinsOfSeveralMachinesInAGroup pins documents of one group at two machines. They lead it in the order of their places, also where the
-// second machine is asked again, for a group behind its first ones.
+// TestPinsOfSeveralMachinesInAGroup pins documents of one group at two machines. They lead the group in the order of their positions, also
+// if the second machine is queried again for a group after its first ones.
 func TestPinsOfSeveralMachinesInAGroup(t *testing.T) {
 	for _, tt := range []struct {
-		places [2][]int // by machine: of the documents 1 and 2, 11 and 12
+		places [2][]int // by machine: positions of documents 1 and 2, 11 and 12
 		limit  int
 		sort   []string
 		want   string
@@ -297,7 +296,7 @@ func TestPinsOfSeveralMachinesInAGroup(t *testing.T) {
 		{[2][]int{{2, 5}, {3, 4}}, 9, nil, "1 11 12"},
 		{[2][]int{{}, {3}}, 9, nil, "11 1 2"},
 		{[2][]int{{1}, {0}}, 9, []string{"n:desc"}, "13 12 11"},
-		// The second machine has two groups before.
+		// The second machine has two earlier groups.
 		{[2][]int{{0}, {3}}, 2, nil, "1 11 2"},
 		{[2][]int{{0, 4}, {3, 5}}, 2, nil, "1 11 2"},
 		{[2][]int{{1}, {}}, 2, nil, "1 2 3"},
@@ -334,12 +333,12 @@ func TestPinsOfSeveralMachinesInAGroup(t *testing.T) {
 			}
 		}
 		if s := strings.Join(got, " "); s != tt.want || m.asked > 0 != (tt.limit == 2) {
-			t.Errorf("places %v, limit %d, sort %v: %s, want %s; asked %d times again\n%s", tt.places, tt.limit, tt.sort, s, tt.want, m.asked, body)
+			t.Errorf("positions %v, limit %d, sort %v: %s, want %s; %d repeated queries\n%s", tt.places, tt.limit, tt.sort, s, tt.want, m.asked, body)
 		}
 	}
 }
 
-// groupedPeerAnswer is an answer with groups, as another instance of svc gives it.
+// groupedPeerAnswer returns an answer with groups as another instance of svc sends it.
 func groupedPeerAnswer(t testing.TB, by GroupBy) []byte {
 	l := newLibrary(t)
 	l.put("a", `{"filterableAttributes":["brand","price"],"sortableAttributes":["price"]}`, `{"id":1,"brand":"Acme","price":2}`, `{"id":2,"brand":["acme","bolt"],"price":1}`, `{"id":3}`)
@@ -350,11 +349,11 @@ func groupedPeerAnswer(t testing.TB, by GroupBy) []byte {
 	return got(got(Federate(context.Background(), &f, oneByOne)).AppendPeer(context.Background(), nil))
 }
 
-// anyGroups asks for the groups of groupedPeerAnswer.
+// anyGroups requests the groups of groupedPeerAnswer.
 var anyGroups = &Asked{Hits: 100, Queries: 1, Groups: 10, GroupHits: 10}
 
-// TestGroupedPeerAnswersThatEndEarly reads the beginnings of an answer with groups, none of which is one.
-func TestGroupedPeerAnswersThatEndEarly(t *testing.T) {
+// TestTruncatedGroupedPeerAnswers parses each prefix of an answer with groups: all are invalid.
+func TestTruncatedGroupedPeerAnswers(t *testing.T) {
 	body := groupedPeerAnswer(t, GroupBy{Attribute: "brand", Hits: 3, Sort: []string{"price:asc"}})
 	a := got(ParsePeer("r", bytes.Clone(body), anyGroups, new(Reading)))
 	if len(a.groups) != 3 || string(a.groups[0].shown) != "Acme" || a.groups[0].count != 2 || len(a.met.hashes) != 3 || a.groups[0].order[0] == nil || a.groups[0].best == nil {
@@ -363,26 +362,26 @@ func TestGroupedPeerAnswersThatEndEarly(t *testing.T) {
 	length := body[len(body)-peerTrailer:]
 	for n := range len(body) - peerTrailer {
 		if _, err := ParsePeer("r", append(bytes.Clone(body[:n]), length...), anyGroups, new(Reading)); err == nil {
-			t.Errorf("%d bytes of %d are an answer", n, len(body))
+			t.Errorf("%d bytes of %d are accepted as an answer", n, len(body))
 		}
 	}
 	few := *anyGroups
 	for _, few.Groups = range []int{1, 2} {
 		if _, err := ParsePeer("r", bytes.Clone(body), &few, new(Reading)); err == nil {
-			t.Errorf("3 groups are an answer where %d were asked for", few.Groups)
+			t.Errorf("an answer of 3 groups is accepted where %d were requested", few.Groups)
 		}
 	}
 	few = *anyGroups
 	few.GroupHits = 1
 	if _, err := ParsePeer("r", bytes.Clone(body), &few, new(Reading)); err == nil {
-		t.Error("2 hits of a group are an answer where one was asked for")
+		t.Error("an answer of 2 hits per group is accepted where one was requested")
 	}
 	if _, err := ParseRemote("r", []byte(`{"hits":[],"estimatedTotalHits":0}`), anyGroups, new(Reading)); err == nil {
-		t.Error("JSON without groups is an answer")
+		t.Error("JSON without groups is accepted as an answer")
 	}
 }
 
-// FuzzGroupedPeerAnswer merges what may be no answer at all.
+// FuzzGroupedPeerAnswer parses and merges arbitrary answers.
 func FuzzGroupedPeerAnswer(f *testing.F) {
 	f.Add(groupedPeerAnswer(f, GroupBy{Attribute: "brand", Hits: 3}))
 	f.Add(groupedPeerAnswer(f, GroupBy{Attribute: "price", Hits: 1, Sort: []string{"price:asc"}}))
@@ -398,7 +397,7 @@ func FuzzGroupedPeerAnswer(f *testing.F) {
 			r := FederatedRequest{Limit: 10, GroupBy: &GroupBy{Attribute: "brand", Hits: 10, Sort: sort}, Networked: true, Remotes: remotes}
 			r.RemoteGroups = func(ctx context.Context, keys []rank.GroupKey) []*RemoteAnswer { return remotes(ctx) }
 			if shown := got(got(Federate(t.Context(), &r, oneByOne)).AppendJSON(t.Context(), nil)); !json.Valid(shown) {
-				t.Errorf("%q is no JSON", shown)
+				t.Errorf("%q is invalid JSON", shown)
 			}
 		}
 	})

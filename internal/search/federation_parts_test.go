@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// oneAndThree returns a machine with all documents of the indexes a and b, and three that have 20 of each index. Queries of the three are
-// parts of the same ones. document makes one of an id below 200, which no other has.
+// oneAndThree returns one machine with all documents of the indexes a and b, and three machines with 20 documents of each index. The three
+// search parts of the same queries. document makes a document of a unique id below 200.
 func oneAndThree(t *testing.T, r *rand.Rand, settings string, document func(id int) string) (one, three machines) {
 	one = machines{t: t, all: []*library{newLibrary(t)}}
 	three = machines{t: t, all: []*library{newLibrary(t), newLibrary(t), newLibrary(t)}, parts: true}
@@ -32,8 +32,8 @@ func oneAndThree(t *testing.T, r *rand.Rand, settings string, document func(id i
 	return one, three
 }
 
-// TestHybridSearchesOfSeveralMachines compares the hits and groups of hybrid queries that three machines search with those of one machine
-// that has all documents.
+// TestHybridSearchesOfSeveralMachines compares the hits and groups of hybrid queries at three machines with those of one machine with
+// all documents.
 func TestHybridSearchesOfSeveralMachines(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	defer func() {
@@ -49,7 +49,7 @@ func TestHybridSearchesOfSeveralMachines(t *testing.T) {
 		return fmt.Sprintf(`{"id":%d,"n":%d,"g":%d,"t":"%s %s","_vectors":{"e":[%v,%v]}}`, id, id, r.IntN(8),
 			words[r.IntN(len(words))], words[r.IntN(len(words))], r.Float32()-.5, r.Float32()-.5)
 	})
-	var mixed, grouped int // pages with hits of both kinds, and with groups
+	var mixed, grouped int // pages with hits of both kinds, pages with groups
 	for round := range 200 {
 		queries := make([]asked, 1+r.IntN(2))
 		for i := range queries {
@@ -64,7 +64,7 @@ func TestHybridSearchesOfSeveralMachines(t *testing.T) {
 			}
 		}
 		f := FederatedRequest{Limit: 1000}
-		if len(queries) == 1 { // a part of a list of several queries may lack what the merged list has
+		if len(queries) == 1 { // parts of several queries may lack hits of the merged list
 			f.Offset, f.Limit = r.IntN(20), 1+r.IntN(20)
 			if r.IntN(3) == 0 {
 				f.GroupBy, f.Offset = &GroupBy{Attribute: "g", Hits: 1 + r.IntN(4)}, 0
@@ -105,7 +105,7 @@ func TestHybridSearchesOfSeveralMachines(t *testing.T) {
 	}
 }
 
-// TestDistinctHitsOfSeveralMachines compares hits that share no values, of queries that three machines search, with those of one machine.
+// TestDistinctHitsOfSeveralMachines compares distinct hits of queries at three machines with those of one machine.
 func TestDistinctHitsOfSeveralMachines(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	defer func() {
@@ -157,11 +157,11 @@ func TestDistinctHitsOfSeveralMachines(t *testing.T) {
 		}
 	}
 	if dropped < 100 {
-		t.Errorf("%d of 200 pages without a duplicate that others have", dropped)
+		t.Errorf("only %d of 200 pages dropped duplicates of different machines", dropped)
 	}
 }
 
-// TestFacetsOfSeveralMachines compares the most frequent values among what three machines find with those of one machine.
+// TestFacetsOfSeveralMachines compares the most frequent values at three machines with those of one machine.
 func TestFacetsOfSeveralMachines(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, order := range []string{"count", "alpha"} {
@@ -184,7 +184,8 @@ func TestFacetsOfSeveralMachines(t *testing.T) {
 	}
 }
 
-// TestPartsOfHybridQueries tells the parts of one query from those of others, at the instance that is asked and at one that it asks.
+// TestPartsOfHybridQueries checks which queries count as parts of one query, at the instance that receives them and at one
+// that it queries.
 func TestPartsOfHybridQueries(t *testing.T) {
 	half, most := .5, .9
 	query := func(q string, ratio *float64, filter string) *Request {

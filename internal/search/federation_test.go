@@ -25,7 +25,7 @@ import (
 	"svc/internal/turns"
 )
 
-// oneByOne is the spread of a machine without a second processor.
+// oneByOne runs calls as on a machine with one processor.
 func oneByOne(n int, run func(ctx context.Context, i int) error) error {
 	for i := range n {
 		turn := &callTurn{Context: context.Background()}
@@ -37,7 +37,7 @@ func oneByOne(n int, run func(ctx context.Context, i int) error) error {
 	return nil
 }
 
-// callTurn is the turn of one call of a spread, and its context. It is not used after the call.
+// callTurn is the turn and context of one call of a spread. It must not be used after the call.
 type callTurn struct {
 	context.Context
 	over bool
@@ -89,7 +89,7 @@ type federatedAnswer struct {
 	PerformanceDetails                       map[string]string
 }
 
-// federate runs queries with the views and the defaults of requests filled in.
+// federate runs queries, with views and the defaults of requests filled in.
 func (l *library) federate(f *FederatedRequest, facets map[string][]string, queries ...asked) (answer federatedAnswer, body string, err error) {
 	l.t.Helper()
 	views := l.c.Views()
@@ -117,18 +117,17 @@ func (l *library) federate(f *FederatedRequest, facets map[string][]string, quer
 	return answer, string(raw), nil
 }
 
-// merged is a hit of the twin.
+// merged is a hit of the reference implementation.
 type merged struct {
 	uid      string
 	id       int
 	position int
-	score    float64 // as the search alone shows it
+	score    float64 // as the separate search shows it
 	sorted   []float64
-	values   []string // of the distinct field
+	values   []string // values of the distinct field
 }
 
-// TestFederationAgreesWithMergingSearches compares federated searches with the same searches one by one, merged by looking
-// at their answers.
+// TestFederationAgreesWithMergingSearches compares federated searches with merged answers of the separate searches.
 func TestFederationAgreesWithMergingSearches(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -199,7 +198,7 @@ func TestFederationAgreesWithMergingSearches(t *testing.T) {
 					q.Distinct = &g
 				}
 				least := 0
-				if rules[0] == "words" && sort != nil { // the order of a query without words begins with the sort, that of others does not
+				if rules[0] == "words" && sort != nil { // a query without words starts with the sort, others do not
 					least = 1
 				}
 				for range least + r.IntN(4) {
@@ -216,7 +215,7 @@ func TestFederationAgreesWithMergingSearches(t *testing.T) {
 			offset, limit := f.Offset, f.Limit
 			needed := offset + limit
 			if f.Page != nil {
-				// Totals are exact, and the same on all pages. A query that alone keeps values apart counts its duplicates itself.
+				// Totals are exact and equal on all pages. A query that alone has a distinct attribute counts its duplicates itself.
 				needed, all = 1000, f.Distinct != nil || slices.ContainsFunc(uids, func(uid string) bool {
 					apart := 0
 					for _, q := range queries {
@@ -248,7 +247,7 @@ func TestFederationAgreesWithMergingSearches(t *testing.T) {
 				}
 			}
 			if apart && !all {
-				continue // only duplicates that were met are known
+				continue // only duplicates among the merged hits are known
 			}
 			total := -dropped
 			for _, ids := range found {
@@ -269,9 +268,9 @@ func cmpOr(a, b *int) int {
 	return *b
 }
 
-// mergeAlone runs the searches one by one and merges their hits, the best of all first. It returns the ids that the
-// searches on each index found, too, and how many hits were dropped as duplicates. Where values are kept apart, each search contributes
-// its first needed hits only: with distinct, which is that of the whole, and by the queries of an index that say so or are of one in owns.
+// mergeAlone runs the searches separately and merges their hits, best first. It also returns the ids that the searches on each index
+// found, and how many hits were dropped as duplicates. With distinct, which applies to the whole, and for queries with a distinct
+// attribute of their own or in owns, each search contributes only its first needed hits.
 func (l *library) mergeAlone(queries []asked, needed int, distinct *string, owns map[string]bool, docs map[string]map[int]map[string]any, rules, sort []string) (out []merged, dropped int, found map[string]map[int]bool) {
 	l.t.Helper()
 	lists := make([][]merged, len(queries))
@@ -368,9 +367,9 @@ func texts(v any) []string {
 // comesFirst reports whether a is strictly better than b.
 func comesFirst(queries []asked, a, b *merged, rules []string) bool {
 	sortFirst := rules[0] != "words"
-	blank := func(m *merged) bool { // without any score
+	blank := func(m *merged) bool { // without scores
 		q := &queries[m.position]
-		return strings.TrimSpace(q.Query) == "" || q.Strategy == query.All && len(rules) == 2 // where all words match, only "words" could tell
+		return strings.TrimSpace(q.Query) == "" || q.Strategy == query.All && len(rules) == 2 // if all words match, only "words" would differ
 	}
 	x, y := a.score*queries[a.position].weight, b.score*queries[b.position].weight
 	if sortFirst && len(a.sorted) > 0 && a.sorted[0] != b.sorted[0] {
@@ -387,7 +386,7 @@ func comesFirst(queries []asked, a, b *merged, rules []string) bool {
 	return false
 }
 
-// checkFacets counts the values of what was found, or with distinct of what was kept.
+// checkFacets counts the values of the found hits or, with distinct, of the remaining ones.
 func checkFacets(t *testing.T, what string, got federatedAnswer, kept []merged, found map[string]map[int]bool, docs map[string]map[int]map[string]any, distinct bool) {
 	t.Helper()
 	want := map[string]map[string]map[string]int{}
@@ -438,7 +437,7 @@ func checkFacets(t *testing.T, what string, got federatedAnswer, kept []merged, 
 	}
 }
 
-// TestCompareValues goes through the kinds of values that two sequences can have at the same place.
+// TestCompareValues compares each pair of kinds of values at the same position of two sequences.
 func TestCompareValues(t *testing.T) {
 	score := func(x float64) rank.ScoreValue { return rank.ScoreValue{Kind: rank.ByRelevance, Score: x} }
 	near := func(x float64) rank.ScoreValue { return rank.ScoreValue{Kind: rank.BySimilarity, Score: x} }
@@ -454,7 +453,7 @@ func TestCompareValues(t *testing.T) {
 		what           string
 		a, b           values
 		weightA        float64
-		scoreA, scoreB float64 // as a whole
+		scoreA, scoreB float64 // of the whole sequence
 		want           int
 	}{
 		{"larger score", values{score(.9)}, values{score(.8)}, 1, 0, 0, -1},
@@ -526,7 +525,7 @@ func TestRuleKinds(t *testing.T) {
 	}
 }
 
-// TestFederationErrors asks for what cannot be answered.
+// TestFederationErrors checks the errors of invalid requests.
 func TestFederationErrors(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", `{"filterableAttributes":["g"],"sortableAttributes":["n"],"rankingRules":["sort","words"]}`, `{"id":1,"g":"x","n":1}`)
@@ -610,7 +609,7 @@ func TestMergeFacets(t *testing.T) {
 	}
 }
 
-// TestFederatedPages looks at windows of ranks, also at their far ends.
+// TestFederatedPages checks pages, including the last ones.
 func TestFederatedPages(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", "", `{"id":1}`, `{"id":2}`, `{"id":3}`)
@@ -647,7 +646,7 @@ func TestFederatedPages(t *testing.T) {
 	}
 }
 
-// TestFederatedExtras asks for what is not about hits, and for exact totals of documents that share a value.
+// TestFederatedExtras requests everything except hits, and exact totals of documents that share a value.
 func TestFederatedExtras(t *testing.T) {
 	l := newLibrary(t)
 	const open = `{"filterableAttributes":["g"]}`
@@ -678,8 +677,8 @@ func TestFederatedExtras(t *testing.T) {
 	}
 }
 
-// TestFederatedFilters has the filter of each query checked by one call of the spread and evaluated by another one. Filters of many
-// parts ask whether they are to go on.
+// TestFederatedFilters checks and evaluates the filter of each query in different calls of the spread. Filters of many parts
+// check the deadline.
 func TestFederatedFilters(t *testing.T) {
 	l := newLibrary(t)
 	for _, uid := range []string{"a", "b"} {
@@ -697,7 +696,7 @@ func TestFederatedFilters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // the third search finds what the second one kept
+	for range 3 { // the third search uses the second one's cache
 		got, body, err := l.federate(&FederatedRequest{Limit: 100}, nil,
 			asked{uid: "a", weight: 1, Request: Request{Query: "early", Filter: even}}, asked{uid: "b", weight: 1, Request: Request{Query: "early", Filter: even}})
 		if err != nil {
@@ -714,7 +713,7 @@ func TestFederatedFilters(t *testing.T) {
 	}
 }
 
-// TestFederatedVectors merges hits found by meaning with hits found by words.
+// TestFederatedVectors merges hits of semantic and keyword searches.
 func TestFederatedVectors(t *testing.T) {
 	l := newLibrary(t)
 	l.put("pics", `{"embedders":{"e":{"source":"userProvided","dimensions":2}}}`,
@@ -731,7 +730,7 @@ func TestFederatedVectors(t *testing.T) {
 		what    string
 		queries []asked
 		ids     []int
-		want    string // in the answer, "" for no semanticHitCount
+		want    string // part of the answer; "": no semanticHitCount
 	}{
 		{"meaning and words", []asked{like(1, &one, "", 1, 0), words}, []int{1, 4, 2, 3}, `"semanticHitCount":3`},
 		{"two vectors", []asked{like(1, &one, "", 1, 0), like(.95, &one, "", 0, 1)}, []int{1, 3, 2}, `"semanticHitCount":3`},
@@ -758,8 +757,8 @@ func TestFederatedVectors(t *testing.T) {
 	}
 }
 
-// TestPagesOfFederatedHybridSearches cuts pages out of federated searches that have hybrid queries among them: they are slices of the list
-// that one large page has, with its total and its facets.
+// TestPagesOfFederatedHybridSearches checks that pages of federated searches with hybrid queries are slices of the one long page, with its
+// total and facets.
 func TestPagesOfFederatedHybridSearches(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	l := newLibrary(t)
@@ -824,8 +823,7 @@ func TestPagesOfFederatedHybridSearches(t *testing.T) {
 	}
 }
 
-// TestFederatedSpellings merges hits that differ in accents alone, of several indexes, and as other instances answer: those that are
-// written like the query come first.
+// TestFederatedSpellings merges hits of several indexes and instances that differ only in accents: those spelt like the query come first.
 func TestFederatedSpellings(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", `{}`, `{"id":1,"t":"Ängelholm"}`, `{"id":2,"t":"Angelholm"}`)

@@ -20,7 +20,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// library is a catalog in memory that takes settings and documents.
+// library is an in-memory catalog for settings and documents.
 type library struct {
 	t     testing.TB
 	fs    vfs.FS
@@ -43,17 +43,17 @@ func newLibrary(t testing.TB) *library {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			return // Close waits for all views, and a test that ended early may hold one
+			return // Close waits for all views, and a failed test may hold one
 		}
 		l.checkLiveRows()
-		if err := l.c.Close(); err != nil { // it waits for views that were not released
+		if err := l.c.Close(); err != nil { // waits for unreleased views
 			t.Error(err)
 		}
 	})
 	return l
 }
 
-// checkLiveRows reports searches that modified the live rows of a view, which all of its searches share.
+// checkLiveRows reports searches that modified the live rows of a view, which all its searches share.
 func (l *library) checkLiveRows() {
 	for _, uid := range l.c.UIDs() {
 		v := held(l.c.Get(uid).View())
@@ -66,7 +66,7 @@ func (l *library) checkLiveRows() {
 	}
 }
 
-// put applies settings ("": none) and then documents to an index, which it makes if it is missing.
+// put applies settings, if any, and then documents to an index, which it creates if missing.
 func (l *library) put(uid, change string, docs ...string) {
 	l.t.Helper()
 	l.batch++
@@ -107,7 +107,7 @@ func (l *library) put(uid, change string, docs ...string) {
 	}
 }
 
-// search returns the hits, each as it stands in the answer. It fills in the defaults of a request.
+// search returns the hits as in the answer. It fills in the defaults of a request.
 func (l *library) search(uid string, r Request, mayRead func(string) bool) ([]string, error) {
 	l.t.Helper()
 	v := held(l.c.Get(uid).View())
@@ -219,10 +219,10 @@ func TestForeignAccess(t *testing.T) {
 		{"", notLost, `{"id":5,"author":{"id":1,"land":"FR"},"lost":1}`},
 		{"_foreign(author, land = FR)", notLost, `{"id":5,"author":{"id":1,"land":"FR"},"lost":1}`},
 		{"_foreign(author, land = FR)", none, "index_not_found"},
-		{"_foreign(author, x = 1)", none, "index_not_found"}, // and not what is filterable there
+		{"_foreign(author, x = 1)", none, "index_not_found"}, // without disclosing what is filterable there
 		{"_foreign(lost, x = 1)", notLost, "index_not_found"},
 		{"_foreign(author, x = 1)", notLost, "invalid_search_filter"},
-		{"_foreign(author, x = 1)", nil, "invalid_search_filter"}, // the request's own faults come first
+		{"_foreign(author, x = 1)", nil, "invalid_search_filter"}, // errors of the request itself come first
 	} {
 		var r Request
 		if tt.filter != "" {
@@ -240,7 +240,7 @@ func TestForeignAccess(t *testing.T) {
 		}
 	}
 
-	// The hidden index answers in the very words of a missing one.
+	// A hidden index must give the same error as a missing one.
 	message := func(mayRead func(string) bool) string {
 		expr, err := filter.Parse("_foreign(author, land = FR)")
 		if err != nil {
@@ -258,11 +258,11 @@ func TestForeignAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if missing := message(all); missing != hidden {
-		t.Errorf("an index that may not be read is told from a missing one:\n%s\n%s", hidden, missing)
+		t.Errorf("the errors of a hidden and a missing index differ:\n%s\n%s", hidden, missing)
 	}
 }
 
-// hydrated is the slow twin of appendHydrated, on decoded documents. keys are paths, authors foreign documents by id.
+// hydrated is the reference implementation of appendHydrated on decoded documents. keys are paths, authors has foreign documents by id.
 func hydrated(value any, path string, keys map[string]bool, authors map[string]any) any {
 	switch x := value.(type) {
 	case map[string]any:

@@ -14,7 +14,7 @@ import (
 	"svc/internal/text"
 )
 
-// testView is a view with the analysis and the fields that formatting needs.
+// testView returns a view with analysis and fields for formatting.
 func testView(t testing.TB, change string, fields ...string) *index.View {
 	t.Helper()
 	s := settings.Default()
@@ -30,8 +30,8 @@ func testView(t testing.TB, change string, fields ...string) *index.View {
 	return &index.View{Outline: index.Outline{Settings: s, Fields: settings.Resolve(fields, s, "id"), Analyzer: text.New(text.Config{StopWords: s.StopWords})}}
 }
 
-// highlights builds what a query of ordinary words matches: a word with a star at its end as prefix, a phrase in quotes;
-// several forms of one term are joined by bars.
+// highlights builds the highlights of a query of ordinary words. A trailing star marks a prefix, quotes a phrase, and bars join several
+// forms of one term.
 func highlights(q string) *query.Highlights {
 	h := &query.Highlights{}
 	term := 0
@@ -215,7 +215,7 @@ func TestMatchesPosition(t *testing.T) {
 	}
 	for _, test := range tests {
 		f := newFormatter(testView(t, test.settings), request(), highlights(test.query))
-		for range 2 { // what was learnt from one document must not show in the next
+		for range 2 { // state of one document must not affect the next
 			got, err := f.appendMatches(nil, []byte(test.doc))
 			if err != nil || string(got) != test.want {
 				t.Errorf("%s: %s, %v, want %s", test.query, got, err, test.want)
@@ -226,7 +226,7 @@ func TestMatchesPosition(t *testing.T) {
 
 func TestHighlight(t *testing.T) {
 	tests := []struct{ query, text, want string }{
-		// Prefixes are marked as far as typed, also in misspelt words; whole words whole.
+		// Prefixes are highlighted as far as typed, also in misspelt words; whole words entirely.
 		{"planet*", "PLANETARY planetx planet", "<em>PLANET</em>ARY <em>planet</em>x <em>planet</em>"},
 		{"planet|planets", "planets PLANETARY", "<em>planets</em> PLANETARY"},
 		{"plamet|planet*", "planets", "<em>planet</em>s"}, // below
@@ -240,14 +240,14 @@ func TestHighlight(t *testing.T) {
 		{`sunflower* "sun flower"`, "sun flower, sun-flower sunflower", "<em>sun flower</em>, <em>sun-flower</em> <em>sunflower</em>"},
 		{`"new york city" nyc`, "New York City, NYC; new york", "<em>New York City</em>, <em>NYC</em>; new york"},
 		{`"head of class"`, "head of class, head class, head of the class", "<em>head of class</em>, head class, head of the class"},
-		// Stop words of the text are marked in phrases only.
+		// Stop words in the text are highlighted only in phrases.
 		{`city* who* wh*`, "Who is whoever in the city", "Who is <em>who</em>ever in the <em>city</em>"},
 		{`"who is" is who`, "Who is who", "<em>Who is</em> who"},
 		{`"red wine" wine`, "red red wine wine red", "red <em>red wine</em> <em>wine</em> red"},
 		{`"red red" red`, "red red red", "<em>red red</em> <em>red</em>"},
-		// Pieces that touch are marked apart, and a word with its article.
+		// Adjacent tokens are highlighted separately, a word with its article.
 		{"北京 大学", "北京大学", "<em>北京</em><em>大学</em>"},
-		// Inner words are marked across two pieces, as far as the one before is not marked.
+		// Inner words may span two tokens, unless the first one is highlighted already.
 		{"学生", "大学生和学生", "大<em>学生</em>和<em>学生</em>"}, {"学*", "大学生", "大<em>学</em>生"}, {"大学 学生", "大学生", "<em>大学</em><em>生</em>"},
 		{"大学 学*", "大学生", "<em>大学</em>生"}, {"大* 学生", "大学生", "<em>大</em><em>学生</em>"}, {"机場", "飛機場", "飛機場"}, {"机场", "飛機場", "飛<em>機場</em>"},
 		{`"机场 附近"`, "飞机场附近", "飞<em>机场附近</em>"}, {`"学生"`, "大学生", "大<em>学生</em>"}, {"学生", "大学\u00ad生", "大<em>学\u00ad生</em>"},
@@ -260,7 +260,7 @@ func TestHighlight(t *testing.T) {
 		switch test.query {
 		case "plamet|planet*":
 			h.Words[0].Chars = 6
-		case "plan*|plane*|planet*": // the typed word is none of the index
+		case "plan*|plane*|planet*": // the typed word is not in the index
 			h.Words[0].Prefixes = h.Words[0].Prefixes[1:]
 		}
 		r := request()
@@ -307,7 +307,7 @@ func TestCrop(t *testing.T) {
 	}
 }
 
-// TestFormattingFollowsTheIndex: a field's own locales cut its texts, whatever the query's are.
+// TestFormattingFollowsTheIndex checks that the locales of a field, not those of the query, tokenize its texts.
 func TestFormattingFollowsTheIndex(t *testing.T) {
 	r := request()
 	r.AttributesToHighlight, r.Locales = []string{"t"}, text.Locales{"eng"}

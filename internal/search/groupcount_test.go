@@ -13,9 +13,9 @@ import (
 	"svc/segment"
 )
 
-// TestCountsTellWhichGroupsAreMet compares the groups of documents, and their number, with a reference that reads each document:
-// where they are counted and met at once, and where not. Documents have no value, one or several, in two segments.
-func TestCountsTellWhichGroupsAreMet(t *testing.T) {
+// TestGroupCounts compares the groups of documents, and their number, with a reference that reads each document, for segments where
+// counting also marks groups as seen and for others. Documents in two segments have no, one or several values.
+func TestGroupCounts(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
 	l := newLibrary(t)
@@ -68,7 +68,7 @@ func TestCountsTellWhichGroupsAreMet(t *testing.T) {
 			if one.count != want[one.key] {
 				t.Fatalf("seed %d: %+v of %s has %d documents, want %d", seed, one.key, attribute, one.count, want[one.key])
 			}
-			for seg := range v.Segments { // looked up before where documents were counted
+			for seg := range v.Segments { // already looked up where documents were counted
 				if got, want := one.ordinal(rows.columns, seg), rows.columns.Ordinal(seg, &one.key); got != want {
 					t.Fatalf("seed %d: %+v of %s has ordinal %d in segment %d, want %d", seed, one.key, attribute, got, seg, want)
 				}
@@ -89,6 +89,6 @@ func TestCountsTellWhichGroupsAreMet(t *testing.T) {
 		}
 	}
 	if once < 20 {
-		t.Errorf("documents of %d segments are counted and met at once", once)
+		t.Errorf("documents of %d segments were counted and marked at once", once)
 	}
 }

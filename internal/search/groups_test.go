@@ -17,14 +17,14 @@ import (
 	"svc/internal/text"
 )
 
-// naiveGroup is a group as a reader of all hits finds it.
+// naiveGroup is a group of the reference implementation.
 type naiveGroup struct {
 	key   any
 	hits  []float64 // ids
 	count int
 }
 
-// naiveGroups puts documents, in the order of the hits, into groups.
+// naiveGroups groups documents, which are in the order of the hits.
 func naiveGroups(hits []map[string]any, attribute string) []*naiveGroup {
 	var groups []*naiveGroup
 	for _, h := range hits {
@@ -55,8 +55,8 @@ func naiveGroups(hits []map[string]any, attribute string) []*naiveGroup {
 	return groups
 }
 
-// TestGroupsAgainstModel compares groups of hits with those that a reader of all hits finds: of several segments with updates and
-// deletions, in several rounds, with filters, thresholds, distinct, pins, vectors, pages and orders of their own.
+// TestGroupsAgainstModel compares groups of hits with naiveGroups: several segments with updates and deletions, several rounds, filters,
+// thresholds, distinct, pins, vectors, pages and separate orders in groups.
 func TestGroupsAgainstModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	defer func() {
@@ -139,7 +139,7 @@ func TestGroupsAgainstModel(t *testing.T) {
 			}
 		}
 		by := &GroupBy{Attribute: []string{"brand", "price", "sizes.user", "same", "none"}[r.IntN(5)], Hits: 1 + r.IntN(4)}
-		long := n%10 == 0 // takes several rounds whatever the seed
+		long := n%10 == 0 // several rounds for each seed
 		if long {
 			hitsPerGroup, fillHits = 1, 1
 			request.Query, request.Limit, request.Offset, request.Filter, request.RankingScoreThreshold, request.Distinct = "", 7, 0, nil, nil, nil
@@ -270,8 +270,7 @@ func TestGroupsAgainstModel(t *testing.T) {
 	}
 }
 
-// TestHitsOfGroupsAreSharedWithTheAnswer searches for pages whose groups have all hits that were found, which are not copied, and for
-// others.
+// TestHitsOfGroupsAreSharedWithTheAnswer checks that hits are not copied if the groups of a page have all hits that were found.
 func TestHitsOfGroupsAreSharedWithTheAnswer(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", `{"filterableAttributes":["kind"]}`, `{"id":1,"t":"red","kind":"a"}`, `{"id":2,"t":"red","kind":"b"}`, `{"id":3,"t":"red","kind":"a"}`, `{"id":4,"t":"red","kind":"c"}`)

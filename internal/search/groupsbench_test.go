@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkGroups searches 100,000 documents for words that 2,500 of them have, another one each time: hits, hits whose candidates are
-// all counted, and groups of them by attributes of 5, 500 and 50,000 values. Words are new for 100 times.
+// BenchmarkGroups searches 100,000 documents for changing words with 2,500 documents each: plain hits, hits with an exact total, and
+// groups by attributes of 5, 500 and 50,000 values. Each of the first 100 searches has a new word.
 func BenchmarkGroups(b *testing.B) {
 	const documents, words = 100_000, 800
 	r := rand.New(rand.NewPCG(1, 1))
@@ -21,7 +21,7 @@ func BenchmarkGroups(b *testing.B) {
 		for k := range letters {
 			letters[k] = byte('a' + r.IntN(26))
 		}
-		plain[i], alike[i] = string(letters[:]), fmt.Sprintf("w%dx", 100+i) // which have many words that are spelt almost like them
+		plain[i], alike[i] = string(letters[:]), fmt.Sprintf("w%dx", 100+i) // words with many similar spellings
 	}
 	var docs []string
 	for i := range documents {

@@ -44,7 +44,7 @@ func TestKind(t *testing.T) {
 	}
 }
 
-func TestCombinationsThatAreRefused(t *testing.T) {
+func TestInvalidCombinations(t *testing.T) {
 	vector, media := []float32{}, json.RawMessage(`{}`)
 	for _, c := range []struct {
 		r    Request
@@ -78,7 +78,7 @@ func TestCompareHybrid(t *testing.T) {
 		name           string
 		words, meaning values
 		ratio          float64
-		want           int // negative: words first
+		want           int // negative: the keyword hit comes first
 	}{
 		{"the larger score", values{score(.6)}, values{near(.5)}, .5, -1},
 		{"the larger score by weight", values{score(.6)}, values{near(.5)}, .6, 1},
@@ -139,7 +139,7 @@ func TestMergeHybrid(t *testing.T) {
 	}
 }
 
-// answerOf is what tests read of an answer to a search.
+// answerOf has the members of an answer that tests read.
 type answerOf struct {
 	Hits []struct {
 		ID      int     `json:"id"`
@@ -191,8 +191,8 @@ type semanticDoc struct {
 	Vectors map[string][][]float32 `json:"_vectors"`
 }
 
-// TestHybridAgreesWithMergingSearches compares pages of hybrid searches with the merged whole of a search by words and of a plain
-// evaluation of all vectors.
+// TestHybridAgreesWithMergingSearches compares pages of hybrid searches with merged complete results of a keyword search and of a scan
+// of all vectors.
 func TestHybridAgreesWithMergingSearches(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -200,7 +200,7 @@ func TestHybridAgreesWithMergingSearches(t *testing.T) {
 	for range 12 {
 		l := newLibrary(t)
 		sortFirst := rng.IntN(2) == 0
-		kinds := [][]int{{0, 1, 1}, {0, 1, 2, 3}}[rng.IntN(2)] // how many a document has
+		kinds := [][]int{{0, 1, 1}, {0, 1, 2, 3}}[rng.IntN(2)] // vectors per document
 		rules := `["words","typo","proximity","sort"]`
 		if sortFirst {
 			rules = `["sort","words","typo"]`
@@ -227,7 +227,7 @@ func TestHybridAgreesWithMergingSearches(t *testing.T) {
 					d.Vectors["e"] = append(d.Vectors["e"], []float32{float32(rng.IntN(5) - 2), float32(rng.IntN(5) - 2), 1})
 				}
 				if docs[d.ID] != nil && slices.ContainsFunc(lines, func(s string) bool { return strings.HasPrefix(s, fmt.Sprintf(`{"id":%d,`, d.ID)) }) {
-					continue // once a batch
+					continue // once per batch
 				}
 				docs[d.ID] = d
 				line, err := json.Marshal(d)
@@ -319,7 +319,7 @@ func checkHybrid(t *testing.T, l *library, rng *rand.Rand, docs map[int]*semanti
 		want = append(want, h)
 	}
 
-	// Every page is a slice of the one list, with its total.
+	// Every page must be a slice of the whole list, with the same total.
 	for range 4 {
 		r.Offset, r.Limit, r.Page, r.HitsPerPage, r.Facets = rng.IntN(30), rng.IntN(25), nil, nil, nil
 		if rng.IntN(8) == 0 {
@@ -356,7 +356,7 @@ func checkHybrid(t *testing.T, l *library, rng *rand.Rand, docs map[int]*semanti
 			if r.RetrieveVectors {
 				checkVectors(t, docs[h.ID], h.Vectors)
 			} else if h.Vectors != nil {
-				t.Fatalf("%s: vectors that nobody asked for", say())
+				t.Fatalf("%s: vectors that were not requested", say())
 			}
 		}
 		if got.SemanticHits == nil || *got.SemanticHits != semanticHits {
@@ -378,7 +378,7 @@ func checkHybrid(t *testing.T, l *library, rng *rand.Rand, docs map[int]*semanti
 	}
 }
 
-// checkSemantic compares a whole semantic search with a plain evaluation.
+// checkSemantic compares a whole semantic search with a scan of all vectors.
 func checkSemantic(t *testing.T, docs map[int]*semanticDoc, r *Request, got answerOf, sortFirst bool) {
 	t.Helper()
 	order := func(a, b *semanticDoc) int {
@@ -438,7 +438,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// checkVectors compares the vectors that a hit shows with those of the document.
+// checkVectors compares the vectors of a hit with those of its document.
 func checkVectors(t *testing.T, d *semanticDoc, shown json.RawMessage) {
 	t.Helper()
 	var got map[string]struct {
@@ -455,8 +455,8 @@ func checkVectors(t *testing.T, d *semanticDoc, shown json.RawMessage) {
 	}
 }
 
-// TestPagesOfAWalkThroughAGraph pages through vectors that are found by a walk, which misses some: each document is on one page.
-func TestPagesOfAWalkThroughAGraph(t *testing.T) {
+// TestPagesOfAGraphSearch pages through the results of a graph search, which misses some vectors: each document is on one page at most.
+func TestPagesOfAGraphSearch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	vector := func() []float32 {
 		v := make([]float32, 48)
@@ -510,15 +510,15 @@ func TestPagesOfAWalkThroughAGraph(t *testing.T) {
 	}
 }
 
-// TestVectorsThatDoNotFit changes the dimensions of an embedder: documents that were given vectors keep and show them, and searches take
-// them for documents without any.
-func TestVectorsThatDoNotFit(t *testing.T) {
+// TestVectorsOfOtherDimensions changes the dimensions of an embedder: documents with vectors keep and show them, but searches treat them
+// as documents without vectors.
+func TestVectorsOfOtherDimensions(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"embedders": {"e": {"source": "userProvided", "dimensions": 2}}}`,
 		`{"id": 1, "t": "red", "_vectors": {"e": [1, 0]}}`, `{"id": 2, "t": "red sea", "_vectors": {"e": [0, 1]}}`, `{"id": 3, "t": "blue", "_vectors": {"e": null}}`)
 	l.put("i", `{"embedders": {"e": {"dimensions": 3}}}`)
 	l.put("i", "", `{"id": 4, "t": "green", "_vectors": {"e": [0, 0, 1]}}`)
-	l.put("i", "", `{"id": 2, "t": "red lake"}`) // written anew
+	l.put("i", "", `{"id": 2, "t": "red lake"}`) // written again
 	one, half := 1.0, 0.5
 	for _, r := range []Request{
 		{Query: "red", Limit: 9, Hybrid: &Hybrid{Embedder: "e", Ratio: &one}},
@@ -557,7 +557,7 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 		id          string
 		hits, total int
 	}{
-		{v, "1", 0, 0}, // its vectors are compared with no others
+		{v, "1", 0, 0}, // its vectors have other dimensions than all others
 		{v, "4", 0, 1}, // totals count documents without vectors, here document 3
 		{later, "1", 0, 0}, {later, "4", 1, 2}, {later, "5", 1, 2}, {later, "3", 0, 2},
 	} {

@@ -2,7 +2,8 @@ package search
 
 import "testing"
 
-// What a search finds is marked, also if only invisible characters are between its words, or its letters are typed otherwise.
+// TestFoundWordsAreMarked checks that matches are highlighted even if words are separated only by invisible characters, or if a query
+// types their letters differently.
 func TestFoundWordsAreMarked(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", "", `{"id": 1, "t": "well \u200e known"}`, `{"id": 2, "t": "น\u0e4d\u0e49าตกสวย"}`)

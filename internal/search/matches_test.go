@@ -11,9 +11,8 @@ import (
 	"svc/internal/query"
 )
 
-// TestRecordedMatches requires the matches of testdata/matches.jsonl, recorded from the reference: documents
-// of one text, queries of words that stand in it, of which the last is a prefix. Those of Arabic words with an article are svc's own: the
-// article is a part of the word.
+// TestRecordedMatches requires the matches of testdata/matches.jsonl, recorded from the reference: documents of one text, and queries of
+// words in it, the last one a prefix. Matches of Arabic words with an article are svc's own: the article is part of the word.
 func TestRecordedMatches(t *testing.T) {
 	file, err := os.Open("testdata/matches.jsonl")
 	if err != nil {

@@ -55,7 +55,7 @@ func TestPassages(t *testing.T) {
 			t.Errorf("%s %+v: %q %s %v", tt.chat, tt.r.Query, text, documents, err)
 		}
 	}
-	// However much the settings let through, a model is not flooded.
+	// The text for a model is bounded whatever the settings allow.
 	l.put("books", `{"chat":{"documentTemplate":"{{doc.text}}","documentTemplateMaxBytes":10000000},"displayedAttributes":["id"]}`)
 	var many []string
 	for i := range 8 {
@@ -66,14 +66,14 @@ func TestPassages(t *testing.T) {
 	if err != nil || len(text) > 2*maxPassages || documents != `[{"id":10},{"id":11},{"id":12},{"id":13}]` {
 		t.Errorf("%d bytes of %s %v", len(text), documents, err)
 	}
-	// The template reads documents of which no attribute is displayed.
+	// The template may read attributes that are not displayed.
 	l.put("books", `{"chat":{"documentTemplate":"{{doc.title}}"},"displayedAttributes":[]}`)
 	if text, documents, err = passages(Request{Query: "eden", Limit: 1}); err != nil || text != "Eden" || documents != `[{}]` {
 		t.Errorf("%q of %s %v", text, documents, err)
 	}
 }
 
-// TestHintsAgreeWithCountingDocuments compares hints with the counts of a slow count, on random documents.
+// TestHintsAgreeWithCountingDocuments compares hints for random documents with a reference count.
 func TestHintsAgreeWithCountingDocuments(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

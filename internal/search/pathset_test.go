@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestManyPaths compares sets of many paths, and lists of many names, with the same ones looked through one by one.
+// TestManyPaths compares sets of many paths, and lists of many names, with a scan of them.
 func TestManyPaths(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	name := func(most int) string {
@@ -25,7 +25,7 @@ func TestManyPaths(t *testing.T) {
 		}
 		many, cover := newPathSet(paths), newCovering(paths)
 		if many.many == nil || cover.many == nil {
-			t.Fatal("they are looked through one by one")
+			t.Fatal("the set is scanned")
 		}
 		few := covering{few: paths}
 		for range 50 {
@@ -43,7 +43,7 @@ func descend(t *testing.T, r *rand.Rand, name func(int) string, many, few pathSe
 		key := []byte(name(2))
 		below, some, whole := many.under(key)
 		wantBelow, wantSome, wantWhole := few.under(key)
-		// Once a path ends at a key nobody asks what is below it.
+		// Below a path that ends at a key, the answer is not used.
 		if whole != wantWhole || !whole && some != wantSome {
 			t.Fatalf("%s: %t %t, want %t %t", key, some, whole, wantSome, wantWhole)
 		}
@@ -53,8 +53,8 @@ func descend(t *testing.T, r *rand.Rand, name func(int) string, many, few pathSe
 	}
 }
 
-// TestWhatIsDisplayedOfAPath compares many displayed attributes with a look at each.
-func TestWhatIsDisplayedOfAPath(t *testing.T) {
+// TestDisplayedPaths compares sets of many displayed attributes with a scan of them.
+func TestDisplayedPaths(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	name := func() string {
 		parts := make([]string, 1+r.IntN(3))
@@ -89,8 +89,8 @@ func TestWhatIsDisplayedOfAPath(t *testing.T) {
 	}
 }
 
-// TestSelectionEndsEarly selects from random objects with few paths, where the walk may end before the object does, and with many, where it
-// goes on to the end.
+// TestSelectionEndsEarly selects from random objects with few paths, where the walk may end before the object, and with many, where it
+// reads to the end.
 func TestSelectionEndsEarly(t *testing.T) {
 	r := rand.New(rand.NewPCG(43, 7))
 	names := []string{"a", "b", "c", "a.b", "ab", `q"`}
@@ -130,7 +130,7 @@ func TestSelectionEndsEarly(t *testing.T) {
 		}
 	}
 
-	// Damage that is not reached shows that the walk ends.
+	// Invalid JSON that is not reached shows that the walk ended.
 	for _, test := range []struct {
 		paths []string
 		whole bool

@@ -18,7 +18,7 @@ import (
 	"svc/internal/turns"
 )
 
-// bothForms reads an answer in the form of JSON and in that of PeerType, and compares what they say.
+// bothForms parses an answer as JSON and as PeerType, and compares the results.
 func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAnswer) {
 	t.Helper()
 	text, err := found.AppendJSON(context.Background(), nil)
@@ -30,7 +30,7 @@ func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAn
 		t.Fatalf("%v: %s", err, text)
 	}
 	if !found.ForPeers() {
-		t.Fatal("the answer cannot be given to an instance")
+		t.Fatal("the answer cannot be encoded for an instance")
 	}
 	body, err := found.AppendPeer(context.Background(), nil)
 	if err != nil {
@@ -46,7 +46,7 @@ func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAn
 	return want, got
 }
 
-// comparableAnswer writes an answer as text, but for how long it took.
+// comparableAnswer prints an answer without its processing time.
 func comparableAnswer(a *RemoteAnswer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "total %d, by meaning: %v, %d vectors", a.total, a.semantic, len(a.vectors))
@@ -54,7 +54,7 @@ func comparableAnswer(a *RemoteAnswer) string {
 		fmt.Fprintf(&b, " %s=%s", v.position, v.vector)
 	}
 	for _, m := range a.metadata {
-		fmt.Fprintf(&b, " %s", m[:3]) // the queryUid is a new one each time that it is written
+		fmt.Fprintf(&b, " %s", m[:3]) // the queryUid changes each time it is written
 	}
 	hit := func(h *remoteHit) {
 		if h.broken(a.body) {
@@ -82,7 +82,7 @@ func comparableAnswer(a *RemoteAnswer) string {
 	return b.String()
 }
 
-// TestPeerAnswers compares the two forms of answers to random searches.
+// TestPeerAnswers compares both forms of answers to random searches.
 func TestPeerAnswers(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -139,7 +139,7 @@ func TestPeerAnswers(t *testing.T) {
 		for range 1 + r.IntN(3) {
 			q := asked{uid: pick("a", "b"), weight: []float64{1, .7, 3}[r.IntN(3)], Request: Request{Query: pick(words...), CropLength: 3, CropMarker: "…",
 				ShowRankingScore: r.IntN(2) == 0, ShowRankingScoreDetails: r.IntN(4) == 0, ShowMatchesPosition: r.IntN(4) == 0}}
-			q.Sort = sort // of all: they would have no common order
+			q.Sort = sort // all queries sort, or they would not be comparable
 			if pinned {
 				q.Rules = rules
 			}
@@ -159,11 +159,11 @@ func TestPeerAnswers(t *testing.T) {
 		}
 	}
 	if !spelling {
-		t.Error("no hit differs in its accents from a query")
+		t.Error("no hit differs from a query in accents")
 	}
 }
 
-// compareForms compares the two forms of the answer to a search, and returns it as comparableAnswer does.
+// compareForms compares both forms of the answer to a search, and returns it as comparableAnswer.
 func compareForms(t *testing.T, l *library, f *FederatedRequest, facets map[string][]string, queries []asked) string {
 	t.Helper()
 	views := l.c.Views()
@@ -184,7 +184,7 @@ func compareForms(t *testing.T, l *library, f *FederatedRequest, facets map[stri
 	return comparableAnswer(answer)
 }
 
-// peerAnswer is an answer of two hits in the form of PeerType.
+// peerAnswer returns an answer of two hits as PeerType.
 func peerAnswer(t testing.TB) []byte {
 	t.Helper()
 	l := newLibrary(t)
@@ -206,7 +206,7 @@ func peerAnswer(t testing.TB) []byte {
 	return body
 }
 
-// TestBrokenHits has hits of an instance that are no JSON: nothing of the instance is shown but its error.
+// TestBrokenHits merges an instance's hits that are invalid JSON: the answer must show only an error of that instance.
 func TestBrokenHits(t *testing.T) {
 	body := peerAnswer(t)
 	here := newLibrary(t)
@@ -240,8 +240,8 @@ func TestBrokenHits(t *testing.T) {
 	}
 }
 
-// TestPeerAnswersThatEndEarly reads the beginnings of an answer, none of which is one, and some of what does not fit.
-func TestPeerAnswersThatEndEarly(t *testing.T) {
+// TestTruncatedPeerAnswers parses each prefix of an answer and some wrong lengths: all are invalid.
+func TestTruncatedPeerAnswers(t *testing.T) {
 	body := peerAnswer(t)
 	if _, err := ParsePeer("r", bytes.Clone(body), everything, new(Reading)); err != nil {
 		t.Fatal(err)
@@ -249,18 +249,18 @@ func TestPeerAnswersThatEndEarly(t *testing.T) {
 	length := body[len(body)-peerTrailer:]
 	for n := range len(body) - peerTrailer {
 		if _, err := ParsePeer("r", append(bytes.Clone(body[:n]), length...), everything, new(Reading)); err == nil {
-			t.Errorf("%d bytes of %d are an answer", n, len(body))
+			t.Errorf("%d bytes of %d are accepted as an answer", n, len(body))
 		}
 	}
 	for _, wrong := range []uint32{0, 1, binary.LittleEndian.Uint32(length) - 1, binary.LittleEndian.Uint32(length) + 1, 1<<32 - 1} {
 		if _, err := ParsePeer("r", binary.LittleEndian.AppendUint32(bytes.Clone(body[:len(body)-peerTrailer]), wrong), everything, new(Reading)); err == nil {
-			t.Errorf("with %d bytes of hits it is an answer", wrong)
+			t.Errorf("an answer is accepted with %d bytes of hits", wrong)
 		}
 	}
 }
 
-// TestPeerAnswersAreHeld reads answers that say they have much, with little room for it.
-func TestPeerAnswersAreHeld(t *testing.T) {
+// TestPeerAnswersAreCharged parses answers that claim more than the account has memory for.
+func TestPeerAnswersAreCharged(t *testing.T) {
 	body := peerAnswer(t)
 	taken := int64(0)
 	if _, err := ParsePeer("r", bytes.Clone(body), everything, &Reading{Hold: func(n int64) error { taken += n; return nil }}); err != nil || taken < 3*hitBytes {
@@ -275,10 +275,10 @@ func TestPeerAnswersAreHeld(t *testing.T) {
 			return nil
 		}})
 		if !errors.Is(err, budget.ErrFull) {
-			t.Errorf("with room for %d bytes of %d: %v", room, taken, err)
+			t.Errorf("with %d bytes of memory for %d: %v", room, taken, err)
 		}
 	}
-	notes := append([]byte{0, 0, 0, 0, 0}, binary.AppendUvarint(nil, 1<<20)...) // hits that have 12 MiB
+	notes := append([]byte{0, 0, 0, 0, 0}, binary.AppendUvarint(nil, 1<<20)...) // hits of 12 MiB
 	notes = append(append(notes, make([]byte, leastPeerHit<<20)...), 0, 0, 0, 0)
 	if _, err := ParsePeer("r", notes, everything, &Reading{Hold: func(n int64) error {
 		if n != hitBytes<<20 {
@@ -290,12 +290,12 @@ func TestPeerAnswersAreHeld(t *testing.T) {
 	}
 }
 
-// everything asks for all that there is of the indexes of tests.
+// everything requests all data of the indexes of tests.
 var everything = &Asked{Hits: 1 << 20, Queries: 100, Metadata: true, Vectors: true, Hidden: true, Facets: []AskedFacets{
 	{"a", []string{"*"}}, {"b", []string{"*"}}, {"c", []string{"*"}}, {`"`, []string{"*"}}, {"é", []string{"*"}}}}
 
-// FuzzPeerAnswer reads what may be no answer at all; what is read can be merged, shown and dropped, and takes no more than is
-// charged, which is bounded by its length.
+// FuzzPeerAnswer parses arbitrary answers. A parsed answer can be merged, shown and dropped, and its memory is charged and bounded
+// by its length.
 func FuzzPeerAnswer(f *testing.F) {
 	f.Add(peerAnswer(f))
 	f.Add([]byte{})
@@ -315,7 +315,7 @@ func FuzzPeerAnswer(f *testing.F) {
 		m := newMerger(turns.Of(t.Context()), nil, remotes, new(parts), &[]string{"g"}[0], nil, nil)
 		for _, h := range weave(m.pins(federatedPins(nil, remotes)), m.next, 0, 100) {
 			if shown := h.theirs().appendShown(nil, "r"); !h.spoilt() && !json.Valid(shown) {
-				t.Errorf("%q is no JSON", shown)
+				t.Errorf("%q is invalid JSON", shown)
 			}
 		}
 		for uid, of := range a.facets {
@@ -326,7 +326,7 @@ func FuzzPeerAnswer(f *testing.F) {
 	})
 }
 
-// BenchmarkRemoteAnswers reads an answer of twenty hits in both forms.
+// BenchmarkRemoteAnswers parses an answer of twenty hits in both forms.
 func BenchmarkRemoteAnswers(b *testing.B) {
 	l := newLibrary(b)
 	var docs []string

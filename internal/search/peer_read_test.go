@@ -17,7 +17,7 @@ import (
 	"svc/internal/rank"
 )
 
-// readAnswers are answers to all readings, by their names, with what parses them.
+// readAnswers returns answers of each kind of reading, by name.
 func readAnswers(t testing.TB) map[string][]byte {
 	t.Helper()
 	l := newLibrary(t)
@@ -58,7 +58,7 @@ func readAnswers(t testing.TB) map[string][]byte {
 	return all
 }
 
-// TestPeerDocumentsEnd has room for less than all documents of a page: the first one comes in any case, so that who asks again gets on.
+// TestPeerDocumentsEnd limits the bytes of a page. It always has at least its first document, so that repeated requests make progress.
 func TestPeerDocumentsEnd(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", `{}`, `{"id":1}`, `{"id":2}`, `{"id":3}`)
@@ -71,12 +71,12 @@ func TestPeerDocumentsEnd(t *testing.T) {
 		}
 		parts, err := ParseDocuments(body[len("what another shard has"):], []int{3}, false, nil, &Reading{})
 		if err != nil || parts[0].Total != 3 || len(parts[0].Texts) != want {
-			t.Errorf("in %d bytes: %d of %d documents, %v, want %d", most, len(parts[0].Texts), parts[0].Total, err, want)
+			t.Errorf("limit of %d bytes: %d of %d documents, %v, want %d", most, len(parts[0].Texts), parts[0].Total, err, want)
 		}
 	}
 }
 
-// parseRead parses an answer, and returns what was in it as JSON.
+// parseRead parses an answer, and returns its contents as JSON.
 func parseRead(name string, body []byte, reading *Reading) (string, error) {
 	body = bytes.Clone(body)
 	switch name {
@@ -114,7 +114,7 @@ func parseRead(name string, body []byte, reading *Reading) (string, error) {
 	return fmt.Sprintf("%q", docs), err
 }
 
-// TestReadAnswers parses answers, their beginnings, and what is longer; and has no room for them.
+// TestReadAnswers parses answers, their prefixes, and longer ones, and parses answers without memory.
 func TestReadAnswers(t *testing.T) {
 	want := map[string]string{
 		"documents": `3 ["{\"id\":1,\"g\":\"x\",\"n\":1}" "{\"id\":2,\"g\":[\"Y\",\"z\"],\"n\":2.5}" "{\"id\":3,\"g\":\"x\"}"] 3`,
@@ -130,37 +130,37 @@ func TestReadAnswers(t *testing.T) {
 		}
 		for n := range len(body) {
 			if got, err := parseRead(name, body[:n], &Reading{}); err == nil && name != "foreign" {
-				t.Errorf("%s: %d bytes of %d are an answer: %s", name, n, len(body), got)
+				t.Errorf("%s: %d bytes of %d are accepted as an answer: %s", name, n, len(body), got)
 			}
 		}
 		if got, err := parseRead(name, append(bytes.Clone(body), 0), &Reading{}); err == nil {
-			t.Errorf("%s: with a byte more it is an answer: %s", name, got)
+			t.Errorf("%s: an answer with an extra byte is accepted: %s", name, got)
 		}
 		full := &Reading{Hold: func(int64) error { return budget.ErrFull }}
 		if _, err := parseRead(name, body, full); !errors.Is(err, budget.ErrFull) {
-			t.Errorf("%s without room: %v", name, err)
+			t.Errorf("%s without memory: %v", name, err)
 		}
 		if i := bytes.Index(body, []byte(`{"id"`)); i >= 0 {
 			broken := bytes.Clone(body)
 			broken[i] = '['
 			if got, err := parseRead(name, broken, &Reading{}); !errors.Is(err, errReadDocument) {
-				t.Errorf("%s with what is no object: %s %v", name, got, err)
+				t.Errorf("%s with a value that is not an object: %s %v", name, got, err)
 			}
 		}
 	}
 	documents := readAnswers(t)["documents"]
 	if _, err := ParseDocuments(documents, []int{2}, false, nil, &Reading{}); !errors.Is(err, errReadMore) {
-		t.Errorf("more documents than were asked for: %v", err)
+		t.Errorf("more documents than requested: %v", err)
 	}
 	if _, err := ParseIDs(AppendPeerIDs(nil, slices.Repeat([]string{"1"}, filter.MostForeign+1)), &Reading{}); !errors.Is(err, errReadMore) {
-		t.Errorf("more ids than were asked for: %v", err)
+		t.Errorf("more ids than requested: %v", err)
 	}
 	if _, err := ParseIDs(AppendPeerIDs(nil, []string{"no id"}), &Reading{}); !errors.Is(err, errRead) {
-		t.Errorf("what is no id: %v", err)
+		t.Errorf("an invalid id: %v", err)
 	}
 }
 
-// FuzzReadAnswers parses what may be no answer at all.
+// FuzzReadAnswers parses arbitrary answers.
 func FuzzReadAnswers(f *testing.F) {
 	names := []string{"documents", "bare", "facets", "ids", "foreign"}
 	for name, body := range readAnswers(f) {
@@ -179,13 +179,13 @@ func FuzzReadAnswers(f *testing.F) {
 		parts, _ := ParseDocuments(bytes.Clone(body), []int{3}, false, nil, &Reading{})
 		for _, text := range parts[0].Texts {
 			if !json.Valid(text) {
-				t.Errorf("%q is no JSON", text)
+				t.Errorf("%q is invalid JSON", text)
 			}
 		}
 	})
 }
 
-// TestPages cuts pages out of the documents of shards, and compares them with those of one list.
+// TestPages compares pages of the documents of shards with pages of one list.
 func TestPages(t *testing.T) {
 	r := rand.New(rand.NewPCG(37, 2))
 	for range 2000 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestReorder rearranges the hits of searches of both forms.
+// TestReorder reorders the hits of searches in both forms.
 func TestReorder(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"searchCutoffMs": 5000}`, `{"id": 1, "t": "red, \"hat\""}`, `{"id": 2}`, `{"id": 3, "t": ["]", "}"]}`)
@@ -31,7 +31,7 @@ func TestReorder(t *testing.T) {
 		reorder := func(deadline time.Time, hits [][]byte) ([]int, error) {
 			const given = 5 * time.Second
 			if deadline.Before(began.Add(given)) || deadline.After(time.Now().Add(given)) || len(hits) != 3 || string(hits[1]) != `{"id":2}` || turn.paused != 1 || turn.resumed != 0 {
-				t.Errorf("asked with %s until %v, %+v", hits, deadline.Sub(began), turn)
+				t.Errorf("called with %s, deadline %v, %+v", hits, deadline.Sub(began), turn)
 			}
 			return tt.order, tt.err
 		}
@@ -47,7 +47,7 @@ func TestReorder(t *testing.T) {
 		q := ""
 		f := &FederatedRequest{Limit: 20, Queries: []FederatedQuery{{View: v, Request: &Request{}, Weight: 1}}, AsSearch: &q, Reorder: func(deadline time.Time, hits [][]byte) ([]int, error) {
 			if len(hits) != 3 || turn.paused != 1 || deadline.IsZero() {
-				t.Errorf("asked with %s, %+v", hits, turn)
+				t.Errorf("called with %s, %+v", hits, turn)
 			}
 			return tt.order, tt.err
 		}}

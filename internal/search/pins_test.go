@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// rulesOf makes a set of rules, each the members of a JSON object but the uid; they are called a, b, ….
+// rulesOf makes a set of rules named a, b, …. Each argument has the members of a JSON object without the uid.
 func rulesOf(t *testing.T, rules ...string) *rule.Set {
 	t.Helper()
 	fsys := vfs.NewMem()
@@ -32,12 +32,12 @@ func rulesOf(t *testing.T, rules ...string) *rule.Set {
 		t.Fatal(err)
 	}
 	if len(s.Set().List()) != len(rules) {
-		t.Fatalf("not all rules are understood: %s", rules)
+		t.Fatalf("not all rules were parsed: %s", rules)
 	}
 	return s.Set()
 }
 
-// pinning is a rule without conditions that pins documents of any index.
+// pinning makes a rule without conditions that pins documents of any index.
 func pinning(pins ...pinnedHit[int]) string {
 	var actions []string
 	for _, p := range pins {
@@ -59,7 +59,7 @@ func parseFilter(t *testing.T, f string) *filter.Expr {
 	return e
 }
 
-// ids of the hits of an answer, as text.
+// ids returns the ids of the hits of an answer, as text.
 func ids(a answerOf) string {
 	var list []string
 	for _, h := range a.Hits {
@@ -77,7 +77,7 @@ func totalOf(a answerOf) int {
 	return a.Estimated
 }
 
-// TestPins looks at pins together with everything else that chooses hits.
+// TestPins combines pins with everything else that selects hits.
 func TestPins(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"filterableAttributes": ["kind", "tenant"], "sortableAttributes": ["price"]}`,
@@ -106,7 +106,7 @@ func TestPins(t *testing.T) {
 		{"hidden from the tenant", []pin{{0, 3}, {0, 4}, {2, 5}}, Request{Query: "red hat", Filter: filter.And(parseFilter(t, "kind != d"), parseFilter(t, "tenant = 1"))}, "1 2 5", 3},
 		{"a word that excludes it", []pin{{0, 1}}, Request{Query: "red -hat"}, "1 3", 2},
 		{"under the threshold", []pin{{1, 5}}, Request{Query: "red hat", RankingScoreThreshold: threshold(0.99)}, "1 5", 2},
-		{"distinct", []pin{{0, 5}}, Request{Query: "red", Distinct: &kind}, "5 3 1", 3}, // 5 does not hide 3, which has its kind
+		{"distinct", []pin{{0, 5}}, Request{Query: "red", Distinct: &kind}, "5 3 1", 3}, // the pin 5 does not drop 3 of the same kind
 		{"distinct, twice", []pin{{0, 5}, {0, 3}}, Request{Query: "red", Distinct: &kind}, "5 3 1 2", 4},
 		{"sorted", []pin{{1, 6}}, Request{Sort: []string{"price:desc"}}, "1 6 2 3 4 5", 6},
 
@@ -137,7 +137,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestPinsAndMaxTotalHits pins behind what may be reached.
+// TestPinsAndMaxTotalHits pins documents after the last reachable hit.
 func TestPinsAndMaxTotalHits(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"pagination": {"maxTotalHits": 3}}`, `{"id": 1}`, `{"id": 2}`, `{"id": 3}`, `{"id": 4}`, `{"id": 5}`)
@@ -152,7 +152,7 @@ func TestPinsAndMaxTotalHits(t *testing.T) {
 	}
 }
 
-// body is the answer to a search as it is sent, without what differs from one to the next.
+// body returns the answer to a search without the parts that differ between runs.
 func (l *library) body(uid string, r Request) string {
 	l.t.Helper()
 	v := held(l.c.Get(uid).View())
@@ -186,8 +186,8 @@ func TestPinShown(t *testing.T) {
 	}
 }
 
-// TestWeave compares weave with the description of it: at each index the next pin whose place that is or was, or else the next
-// hit, or else the next pin.
+// TestWeave compares weave with its specification: each index has the next pin whose position it has reached, or else the next hit, or
+// else the next pin.
 func TestWeave(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 2000 {
@@ -215,7 +215,7 @@ func TestWeave(t *testing.T) {
 	}
 }
 
-// TestHybridPins compares pages of semantic and hybrid searches with pins with the whole answer without them.
+// TestHybridPins compares pages of semantic and hybrid searches with pins with the whole result without pins.
 func TestHybridPins(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	l := newLibrary(t)
@@ -267,14 +267,14 @@ func TestHybridPins(t *testing.T) {
 		if !slices.Equal(shown, want) {
 			t.Fatalf("ratio %g, pins %v, %d from %d: %v, want %v", ratio, pins, r.Limit, r.Offset, shown, want)
 		}
-		// A pin is no semantic hit.
+		// Pins do not count as semantic hits.
 		if n := len(shown) - pinsShown; ratio == 1 && *got.SemanticHits != n || *got.SemanticHits > n {
 			t.Errorf("ratio %g: %d of %d hits with %d pins are semantic", ratio, *got.SemanticHits, len(shown), pinsShown)
 		}
 	}
 }
 
-// TestFederatedPins has queries that pin, one index or several.
+// TestFederatedPins pins in queries of one index and of several.
 func TestFederatedPins(t *testing.T) {
 	l := newLibrary(t)
 	for _, uid := range []string{"i", "j"} {
@@ -327,7 +327,7 @@ func TestFederatedPins(t *testing.T) {
 	}
 }
 
-// TestRemotePins has documents on two instances, which both have the same rules.
+// TestRemotePins has documents on two instances with the same rules.
 func TestRemotePins(t *testing.T) {
 	here, there := newLibrary(t), newLibrary(t)
 	here.put("i", "", `{"id": 1, "t": "red hat"}`, `{"id": 2, "t": "red"}`, `{"id": 3, "t": "shoe"}`)

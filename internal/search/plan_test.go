@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPlanIsShown asks for the access paths of a search: as a list with rows, and among the stages with times.
+// TestPlanIsShown requests the access paths of a search, as a list with rows and as timed stages.
 func TestPlanIsShown(t *testing.T) {
 	f := newFixture(t, rand.New(rand.NewPCG(1, 2)), `{}`)
 	type step struct {
@@ -35,6 +35,6 @@ func TestPlanIsShown(t *testing.T) {
 	got.Plan, got.PerformanceDetails = nil, nil
 	f.search(t, &Request{Query: word, Limit: 20}, &got)
 	if got.Plan != nil || got.PerformanceDetails != nil {
-		t.Errorf("nobody asked for %v, %v", got.Plan, got.PerformanceDetails)
+		t.Errorf("not requested: %v, %v", got.Plan, got.PerformanceDetails)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"svc/internal/turns"
 )
 
-// countingTurn counts how often a search gives its turn to others.
+// countingTurn counts how often a search pauses its turn.
 type countingTurn struct {
 	context.Context
 	paused, resumed int
@@ -37,8 +37,8 @@ func (c *countingTurn) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// TestProviderThatFails asks providers that hang, refuse, and answer garbage or a vector of another length for the vector of a query:
-// the words have to do, and a search by meaning alone fails.
+// TestProviderThatFails has providers of query vectors that hang, refuse, or answer garbage or a vector of another length: a hybrid search
+// falls back to words, and a semantic search fails.
 func TestProviderThatFails(t *testing.T) {
 	hanging := make(chan struct{})
 	var asked atomic.Int64
@@ -92,7 +92,7 @@ func TestProviderThatFails(t *testing.T) {
 			t.Errorf("%s: the log says %q", name, log.String())
 		}
 		if turn.paused != 1 || turn.resumed != 1 {
-			t.Errorf("%s: others had the turn %d times, and it went on %d times", name, turn.paused, turn.resumed)
+			t.Errorf("%s: the turn was paused %d times and resumed %d times", name, turn.paused, turn.resumed)
 		}
 
 		r.Hybrid = &Hybrid{Embedder: name, Ratio: &one}
@@ -100,21 +100,21 @@ func TestProviderThatFails(t *testing.T) {
 		_, err := Search(context.Background(), v, &r)
 		v.Release()
 		if (err == nil) != (name == "good") || err != nil && apierr.From(err).Code != "vector_embedding_error" {
-			t.Errorf("%s: search by meaning: %v", name, err)
+			t.Errorf("%s: semantic search: %v", name, err)
 		}
 		address := strings.TrimPrefix(server.URL, "http://")
 		if err != nil && strings.Contains(apierr.From(err).Message, address) {
-			t.Errorf("%s: who searches learns where the provider is: %s", name, apierr.From(err).Message)
+			t.Errorf("%s: the error reveals the address of the provider: %s", name, apierr.From(err).Message)
 		}
-		if err != nil && name != "long" && !strings.Contains(log.String(), "search fails") { // the settings are at fault, not the provider
+		if err != nil && name != "long" && !strings.Contains(log.String(), "search fails") { // the settings are wrong, not the provider
 			t.Errorf("%s: the log says %q", name, log.String())
 		}
 		if name != "good" && name != "long" && !strings.Contains(log.String(), address) {
-			t.Errorf("%s: the log does not say where the provider is: %s", name, log.String())
+			t.Errorf("%s: the log lacks the address of the provider: %s", name, log.String())
 		}
 	}
 
-	// What needs no vector of the query asks nobody.
+	// Searches that need no query vector do not call the provider.
 	before := asked.Load()
 	if got := l.answer("i", Request{Query: "red", Hybrid: &Hybrid{Embedder: "good"}}); got.Estimated != 2 {
 		t.Errorf("a page of no hits has a total of %d", got.Estimated)
@@ -122,16 +122,16 @@ func TestProviderThatFails(t *testing.T) {
 	l.answer("i", Request{Query: " ", Limit: 1, Hybrid: &Hybrid{Embedder: "unknown"}})
 	l.answer("i", Request{Query: "red", Vector: []float32{1, 1}, Limit: 9, Hybrid: &Hybrid{Embedder: "hangs"}})
 	if n := asked.Load() - before; n != 0 {
-		t.Errorf("the provider was asked %d times for nothing", n)
+		t.Errorf("the provider was called %d times without need", n)
 	}
 }
 
-// TestEmbeddingEndsWithTheCutoff has a provider that answers after the cutoff of one index and before that of another: the call to it ends
-// with the search, and only then.
+// TestEmbeddingEndsWithTheCutoff has a provider that answers after the cutoff of one index and before that of another: the call must be
+// cancelled at the cutoff, and not before.
 func TestEmbeddingEndsWithTheCutoff(t *testing.T) {
-	ended := make(chan bool, 1) // whether the caller hung up
+	ended := make(chan bool, 1) // whether the caller disconnected
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // until then, nobody notices who hangs up
+		_, _ = io.Copy(io.Discard, r.Body) // disconnects are noticed only after the body was read
 		select {
 		case <-r.Context().Done():
 			ended <- true
@@ -147,17 +147,17 @@ func TestEmbeddingEndsWithTheCutoff(t *testing.T) {
 			cutoff, server.URL), `{"id": 1, "t": "red apple", "_vectors": {"e": [1, 0]}}`, `{"id": 2, "t": "sea", "_vectors": {"e": [0, 1]}}`)
 		got := l.answer(uid, Request{Query: "red", Limit: 20, Hybrid: &Hybrid{Embedder: "e"}})
 		if hungUp, short := <-ended, uid == "short"; hungUp != short || (got.SemanticHits == nil || *got.SemanticHits == 0) != short {
-			t.Errorf("%s: the call was ended: %v; semantic hits: %v", uid, hungUp, got.SemanticHits)
+			t.Errorf("%s: the call was cancelled: %v; semantic hits: %v", uid, hungUp, got.SemanticHits)
 		}
 	}
 }
 
-// TestFederationWaitsForEmbedders federates queries whose embedder takes most of the time of a search: what it takes is not counted as
-// ranking, neither for them nor for those that run afterwards.
+// TestFederationWaitsForEmbedders federates queries whose embedder takes most of the search's time. That time must not count as ranking
+// time of any query.
 func TestFederationWaitsForEmbedders(t *testing.T) {
 	const cutoff = 2500 * time.Millisecond
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(cutoff - time.Second) // which a loaded machine does not take to rank these few
+		time.Sleep(cutoff - time.Second) // enough to rank these few, even on a loaded machine
 		fmt.Fprint(w, `{"v":[0,1]}`)
 	}))
 	t.Cleanup(server.Close)
@@ -175,7 +175,7 @@ func TestFederationWaitsForEmbedders(t *testing.T) {
 	}
 	for _, q := range []asked{query(&one), query(&most), query(nil)} {
 		first := query(&one)
-		first.weight = 0 // the other decides
+		first.weight = 0 // the other query decides
 		got, body, err := l.federate(&FederatedRequest{Limit: 9}, nil, first, q)
 		if err != nil {
 			t.Fatal(err)

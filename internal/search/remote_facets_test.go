@@ -15,7 +15,7 @@ import (
 	"svc/internal/text"
 )
 
-// decodedFacets is parseFacets by way of encoding/json.
+// decodedFacets is the reference implementation of parseFacets, which uses encoding/json.
 func decodedFacets(object []byte) (map[string][]facet, error) {
 	var indexes map[string]*struct {
 		Distribution map[string]map[string]int
@@ -49,13 +49,13 @@ func decodedFacets(object []byte) (map[string][]facet, error) {
 	return all, nil
 }
 
-// parsedFacets reads all facets.
+// parsedFacets parses all facets.
 func parsedFacets(object []byte) (map[string][]facet, error) {
 	p := answerParser{Reading: new(Reading), asked: everything}
 	return p.parseFacets(object)
 }
 
-// comparableFacets writes facets as text.
+// comparableFacets prints facets.
 func comparableFacets(all map[string][]facet) string {
 	var b bytes.Buffer
 	uids := make([]string, 0, len(all))
@@ -75,7 +75,7 @@ func comparableFacets(all map[string][]facet) string {
 	return b.String()
 }
 
-// manyFacets is what an instance counts: so many values a facet, in the order of their counts.
+// manyFacets returns the counts of an instance: a number of values per facet, ordered by count.
 func manyFacets(random *rand.Rand, values int) []byte {
 	spelled := []string{"Änderung", "a\"b", "x", "Zoë", "line\nbreak", "\u2028", "Straße", "ΣΟΦΟΣ"}
 	counts := func() map[string]int {
@@ -100,7 +100,7 @@ func manyFacets(random *rand.Rand, values int) []byte {
 	return b
 }
 
-// TestParseFacets reads distributions as encoding/json does.
+// TestParseFacets compares parseFacets with encoding/json.
 func TestParseFacets(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -151,7 +151,7 @@ func BenchmarkParseFacets(b *testing.B) {
 	})
 }
 
-// TestSumValues sums values as a map does.
+// TestSumValues compares sums of values with those of a map.
 func TestSumValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
@@ -174,13 +174,13 @@ func TestSumValues(t *testing.T) {
 		got := sumValues(new(Reading), lists, math.MaxInt)
 		most := random.IntN(len(got) + 2)
 		if few := sumValues(new(Reading), lists, most); !reflect.DeepEqual(few, got[:min(most, len(got))]) {
-			t.Fatalf("up to %d of %v are %v", most, got, few)
+			t.Fatalf("the first %d of %v: got %v", most, got, few)
 		}
 		if fmt.Sprint(lists) != before {
-			t.Fatal("the lists are changed")
+			t.Fatal("the input lists changed")
 		}
 		if !slices.IsSortedFunc(got, compareValue) || len(got) != len(sums) {
-			t.Fatalf("%v is no list of %v", got, sums)
+			t.Fatalf("%v is not the list of %v", got, sums)
 		}
 		for _, v := range got {
 			if sums[string(v.shown)] != v.count {

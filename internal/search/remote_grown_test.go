@@ -26,12 +26,12 @@ func TestSizesOfAnswers(t *testing.T) {
 		"a value": {reflect.TypeFor[facetValue]().Size(), valueBytes},
 	} {
 		if size[0] > size[1] {
-			t.Errorf("%s has %d bytes, and %d are charged", name, size[0], size[1])
+			t.Errorf("%s has %d bytes, but %d are charged", name, size[0], size[1])
 		}
 	}
 }
 
-// listed repeats an item n times, with commas between, and %d in it numbered.
+// listed repeats an item n times, separated by commas, with its number for %d.
 func listed(item string, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -43,7 +43,7 @@ func listed(item string, n int) string {
 	return b.String()
 }
 
-// hitOf is a hit, of whose _federation one member is another.
+// hitOf returns a hit in which one member of _federation is replaced.
 func hitOf(name, value string) string {
 	members := map[string]string{"indexUid": `"a"`, "queriesPosition": "0", "weightedRankingScore": "1", "weightedScoreValues": `[{"weightedScore":1}]`, "extra_document": "{}"}
 	if name != "" {
@@ -56,7 +56,7 @@ func hitOf(name, value string) string {
 	return `{"_federation":{` + strings.Join(all, ",") + `}}`
 }
 
-// grownMembers are values of members of an answer, of about n bytes, that are large in one way each.
+// grownMembers returns values of the members of an answer. Each has about n bytes and is large in one way.
 func grownMembers(n int) map[string][]string {
 	numbers := []string{strings.Repeat("9", n), "9223372036854775807", "18446744073709551616", "-1", "1e308", "0." + strings.Repeat("0", n)}
 	facets := func(distribution string) string { return `{"a":{"distribution":{` + distribution + `},"stats":{}}}` }
@@ -77,7 +77,7 @@ func grownMembers(n int) map[string][]string {
 	}
 }
 
-// grownHits are values of members of what a hit is merged by.
+// grownHits returns values of the members by which hits are merged.
 func grownHits(n int) map[string][]string {
 	numbers := []string{strings.Repeat("9", n), "9223372036854775808", "1e308", "-1e308", "1e999", "-1", "0." + strings.Repeat("0", n)}
 	return map[string][]string{
@@ -90,7 +90,7 @@ func grownHits(n int) map[string][]string {
 	}
 }
 
-// grownAnswers are answers of about n bytes, in both forms.
+// grownAnswers returns answers of about n bytes, in both forms.
 func grownAnswers(n int) map[string][]byte {
 	all := map[string][]byte{}
 	add := func(what, text string) {
@@ -109,7 +109,7 @@ func grownAnswers(n int) map[string][]byte {
 			add(fmt.Sprintf("%s %d", name, i), `{"hits":[`+hit+`],"totalHits":1}`)
 			few := grownHits(200)[name][i]
 			add(fmt.Sprintf("%s %d, in many hits", name, i), `{"hits":[`+listed(hitOf(name, few), n/(len(few)+100))+`],"totalHits":1}`)
-			// The first hit has much, and all others may have as much.
+			// The first hit is large, and all others may be as large.
 			add(fmt.Sprintf("%s %d, and many hits", name, i), `{"hits":[`+hitOf(name, grownHits(n / 8)[name][i])+`,`+listed(hitOf("weightedScoreValues", "[]"), n/130)+`],"totalHits":1}`)
 		}
 	}
@@ -124,7 +124,7 @@ func grownAnswers(n int) map[string][]byte {
 	return all
 }
 
-// grownPeerAnswers are answers in the form of PeerType.
+// grownPeerAnswers returns answers as PeerType.
 func grownPeerAnswers(n int) map[string][]byte {
 	all := map[string][]byte{}
 	number := func(b []byte, x ...int) []byte {
@@ -192,7 +192,7 @@ func grownPeerAnswers(n int) map[string][]byte {
 	return all
 }
 
-// read reads an answer in its form.
+// read parses an answer in its form.
 func read(what string, body []byte, asked *Asked, reading *Reading) (*RemoteAnswer, error) {
 	if strings.HasPrefix(what, "peer: ") {
 		return ParsePeer("r", body, asked, reading)
@@ -200,7 +200,7 @@ func read(what string, body []byte, asked *Asked, reading *Reading) (*RemoteAnsw
 	return ParseRemote("r", body, asked, reading)
 }
 
-// use does with an answer what a search does, and returns how much was charged.
+// use merges and shows an answer like a search, and returns how much was charged.
 func (a *RemoteAnswer) use(t turns.Turn) error {
 	g := "g"
 	m := newMerger(t, nil, []*RemoteAnswer{a}, new(parts), &g, nil, nil)
@@ -223,7 +223,7 @@ func (a *RemoteAnswer) use(t turns.Turn) error {
 type fakeTurn struct {
 	account *budget.Account
 	yields  int
-	ends    int // at which yield; 0: never
+	ends    int // number of the yield that fails; 0: none
 }
 
 var errOver = errors.New("over")
@@ -241,15 +241,15 @@ func (f *fakeTurn) Account() *budget.Account { return f.account }
 // What an answer may take beside what is charged: some copies of its text, of which there is one at a time.
 const uncharged, unchargedFixed = 4, 16 << 10
 
-// mostCharged is how many times its length an answer is charged at most, with what is merged of it. A value of a facet, which may be six
+// mostCharged is the maximum charge for an answer and its merged form, in multiples of its length. A facet value, which may take six
 // bytes, is an item of three lists.
 const mostCharged = 160
 
-// bounded reads and merges an answer, and compares what is allocated with what is charged, and that with the length of the answer.
+// bounded parses and merges an answer, and compares the allocated bytes with the charge, and the charge with the length of the answer.
 func bounded(t *testing.T, what string, body []byte, asked *Asked) (err error) {
 	t.Helper()
 	var spent, held int
-	for range 3 { // what else the process does counts, too
+	for range 3 { // other allocations of the process count, too
 		account := budget.New(1<<40, nil).Open(1)
 		turn := &fakeTurn{account: account}
 		var before, after runtime.MemStats
@@ -266,7 +266,7 @@ func bounded(t *testing.T, what string, body []byte, asked *Asked) (err error) {
 		}
 	}
 	if spent > held+uncharged*len(body)+unchargedFixed {
-		t.Errorf("%s: %d bytes of %d are allocated, and %d charged (%v)", what, spent, len(body), held, err)
+		t.Errorf("%s: %d bytes allocated for %d, %d charged (%v)", what, spent, len(body), held, err)
 	}
 	if held > mostCharged*len(body)+2*chargedAtOnce {
 		t.Errorf("%s: %d bytes are charged for %d", what, held, len(body))
@@ -274,17 +274,17 @@ func bounded(t *testing.T, what string, body []byte, asked *Asked) (err error) {
 	return err
 }
 
-// TestWhatAnswersTake reads and merges answers each of whose members grows, and compares what is allocated with what is charged.
-func TestWhatAnswersTake(t *testing.T) {
+// TestMemoryOfAnswersIsCharged parses and merges answers in which one member is large, and compares allocated with charged bytes.
+func TestMemoryOfAnswersIsCharged(t *testing.T) {
 	const n = 20 << 10
 	for name := range answerMembers {
 		if grownMembers(1)[name] == nil {
-			t.Errorf("the member %s does not grow here", name)
+			t.Errorf("the member %s is not tested", name)
 		}
 	}
 	for name := range hitMembers {
 		if grownHits(1)[name] == nil {
-			t.Errorf("the member %s of hits does not grow here", name)
+			t.Errorf("the member %s of hits is not tested", name)
 		}
 	}
 	answers := grownAnswers(n)
@@ -301,12 +301,12 @@ func TestWhatAnswersTake(t *testing.T) {
 		}
 	}
 	if taken < 60 || dropped < 60 {
-		t.Errorf("%d answers are read, and %d are none", taken, dropped)
+		t.Errorf("%d answers are valid, %d are not", taken, dropped)
 	}
 }
 
-// TestReadingEnds has accounts with little room, and others who are to work, end the reading of large answers.
-func TestReadingEnds(t *testing.T) {
+// TestParsingStops parses large answers with little memory, and with turns that end at some yield.
+func TestParsingStops(t *testing.T) {
 	answers := grownAnswers(40 << 10)
 	yielded, refused := 0, 0
 	for what, body := range answers {
@@ -314,13 +314,13 @@ func TestReadingEnds(t *testing.T) {
 		reading := &Reading{Yield: func() error { return errOver }}
 		if _, err := read(what, bytes.Clone(body), everything, reading); reading.Ended() != nil {
 			if yielded++; !errors.Is(err, errOver) {
-				t.Errorf("%s: %v where others are to work", what, err)
+				t.Errorf("%s: got %v when the turn ended", what, err)
 			}
 		}
 		full := &Reading{Hold: func(int64) error { return budget.ErrFull }}
 		if _, err := read(what, bytes.Clone(body), everything, full); full.Ended() != nil {
 			if refused++; !errors.Is(err, budget.ErrFull) {
-				t.Errorf("%s: %v without room", what, err)
+				t.Errorf("%s: got %v without memory", what, err)
 			}
 		}
 		a, err := read(what, bytes.Clone(body), everything, new(Reading))
@@ -335,17 +335,17 @@ func TestReadingEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := a.use(&fakeTurn{account: turn.account, ends: at}); !errors.Is(err, errOver) {
-				t.Errorf("%s: merging goes on beyond yield %d of %d: %v", what, at, turn.yields, err)
+				t.Errorf("%s: merging continues after yield %d of %d: %v", what, at, turn.yields, err)
 			}
 		}
 	}
 	if yielded < 20 || refused < 30 {
-		t.Errorf("%d readings ended for others, and %d for want of room", yielded, refused)
+		t.Errorf("%d parses ended with their turn, %d out of memory", yielded, refused)
 	}
 }
 
-// TestWhatIsNotAskedForIsDropped reads an answer with all members as what it was not asked for.
-func TestWhatIsNotAskedForIsDropped(t *testing.T) {
+// TestUnrequestedMembersAreDropped parses an answer with all members for requests without some of them.
+func TestUnrequestedMembersAreDropped(t *testing.T) {
 	body := `{"hits":[` + hitOf("extra_document", `{"g":1}`) + `],"totalHits":9223372036854775807,"facetsByIndex":{"a":{"distribution":{"g":{"x":1},"h":{"x":1},"g.x":{"x":2}}},"z":{"distribution":{"g":{"x":1}}}},` +
 		`"queryVectors":{"0":[1,2],"1":[3],"x":[4]},"metadata":[{"indexUid":"a","queryUid":"u","more":{"x":1}}]}`
 	for what, tt := range map[string]struct {
@@ -376,12 +376,12 @@ func TestWhatIsNotAskedForIsDropped(t *testing.T) {
 	}
 	for _, asked := range []Asked{{}, {Hits: 1, Metadata: true}} {
 		if _, err := ParseRemote("r", []byte(body), &asked, new(Reading)); err == nil {
-			t.Errorf("more than was asked for is read: %+v", asked)
+			t.Errorf("unrequested members were kept: %+v", asked)
 		}
 	}
 }
 
-// TestTotalsOfRemotes has remotes that say they have more hits than there are numbers for.
+// TestTotalsOfRemotes has remotes whose totals overflow.
 func TestTotalsOfRemotes(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", `{"filterableAttributes":["g"]}`, `{"id":1,"t":"red","g":"x"}`, `{"id":2,"t":"red","g":"y"}`)

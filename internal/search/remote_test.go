@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRemoteAnswers has the halves of two indexes on two instances, and compares with one that has them whole.
+// TestRemoteAnswers splits two indexes over two instances, and compares with one instance that has both entirely.
 func TestRemoteAnswers(t *testing.T) {
 	words := []string{"red", "fox", "blue", "moon", "ox", "river"}
 	const settings = `{"filterableAttributes":["g","n"],"sortableAttributes":["n"],"displayedAttributes":["id","t","n"]}`
@@ -69,7 +69,7 @@ func TestRemoteAnswers(t *testing.T) {
 			t.Errorf("%s: %d hits, want %d: %s", tt.what, len(got.Hits), len(want.Hits), body)
 		}
 		if !strings.Contains(body, `"remote":"there"`) || !strings.Contains(body, `"remote":"here"`) || !strings.Contains(body, `"remoteErrors":{}`) {
-			t.Errorf("%s: nothing tells where hits come from: %s", tt.what, body)
+			t.Errorf("%s: hits do not name their remote: %s", tt.what, body)
 		}
 		for _, inner := range []string{"weightedScoreValues", "extra_document"} {
 			if strings.Contains(body, inner) {
@@ -94,7 +94,7 @@ func total(estimated, exact *int) int {
 	return *estimated
 }
 
-// TestRemoteQuery reads back what a remote is asked.
+// TestRemoteQuery parses the query that is sent to a remote.
 func TestRemoteQuery(t *testing.T) {
 	half, threshold, d := .5, .25, "g"
 	r := Request{Query: `a "b"`, Sort: []string{"n:asc"}, CropLength: 3, CropMarker: "…", HighlightPreTag: "<em>", HighlightPostTag: "</em>", Distinct: &d,
@@ -107,7 +107,7 @@ func TestRemoteQuery(t *testing.T) {
 	}
 }
 
-// TestRemoteFederation reads back what a remote is asked of all queries: instances refuse pages that are no whole numbers.
+// TestRemoteFederation parses the federation that is sent to a remote: instances refuse pages that are not integers.
 func TestRemoteFederation(t *testing.T) {
 	two, five := 2, 5
 	for want, r := range map[string]FederatedRequest{
@@ -120,8 +120,8 @@ func TestRemoteFederation(t *testing.T) {
 	}
 }
 
-// FuzzRemoteAnswer reads what may be no answer at all; what is read can be merged, shown and dropped, and takes no more than is
-// charged, which is bounded by its length.
+// FuzzRemoteAnswer parses arbitrary answers. A parsed answer can be merged, shown and dropped, and its memory is charged and bounded
+// by its length.
 func FuzzRemoteAnswer(f *testing.F) {
 	const hit = `{"id":1,"g":["x",2],"_federation":{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1,"weightedScoreValues":[{"weightedScore":1},{"sort":{"asc":true,"value":"x"}},{"geoSort":{"asc":false,"distance":3}}],"extra_document":{"h":true}}}`
 	f.Add(`{"hits":[` + hit + `],"estimatedTotalHits":1,"facetsByIndex":{"a":{"distribution":{"g":{"x":1}},"stats":{"g":{"min":1,"max":2}}}}}`)
@@ -137,15 +137,15 @@ func FuzzRemoteAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) { _ = bounded(t, "JSON", []byte(body), everything) })
 }
 
-// TestRemoteAnswersThatLackSomething reads answers that cannot be merged.
-func TestRemoteAnswersThatLackSomething(t *testing.T) {
+// TestIncompleteRemoteAnswers parses answers that cannot be merged.
+func TestIncompleteRemoteAnswers(t *testing.T) {
 	const federation = `{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1,"weightedScoreValues":[],"extra_document":{}}`
 	answer := func(federation string) string {
 		return `{"hits":[{"id":1,"_federation":` + federation + `}],"estimatedTotalHits":1}`
 	}
 	if a, err := ParseRemote("r", []byte(" "+answer(federation)+"\n"), everything, new(Reading)); err != nil || len(a.hits) != 1 ||
 		string(a.hits[0].appendShown(nil, "r")) != `{"id":1,"_federation":{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1.0,"remote":"r"}}` {
-		t.Fatalf("an answer is read as %+v, %v", a, err)
+		t.Fatalf("a valid answer is parsed as %+v, %v", a, err)
 	}
 	for what, body := range map[string]string{
 		"no list of hits":       `{"estimatedTotalHits":1}`,
@@ -162,7 +162,7 @@ func TestRemoteAnswersThatLackSomething(t *testing.T) {
 		"a broken end":          answer(federation) + "}",
 	} {
 		if _, err := ParseRemote("r", []byte(body), everything, new(Reading)); err == nil {
-			t.Errorf("%s: %s is read", what, body)
+			t.Errorf("%s: %s is accepted", what, body)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// scaling is a rule that scales what a selector chooses.
+// scaling makes a rule that scales selected documents.
 func scaling(selector string, factor float64) string {
 	return fmt.Sprintf(`"actions":[{"selector":{%s},"action":{"type":"scale","factor":%g}}]`, selector, factor)
 }
@@ -75,7 +75,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestScaleStaysFinite has products of factors and weights overflow and underflow.
+// TestScaleStaysFinite multiplies factors and weights that overflow and underflow.
 func TestScaleStaysFinite(t *testing.T) {
 	for _, tt := range []struct{ x, y, want float64 }{{1e308, 1e308, math.MaxFloat64}, {-1e308, 1e308, -math.MaxFloat64}, {1e-308, 1e-308, math.SmallestNonzeroFloat64},
 		{math.MaxFloat64, 0, 0}, {0.5, 0.5, 0.25}, {0x1p1000, 0x1p-1000, 1}} {
@@ -98,7 +98,7 @@ func TestScaleStaysFinite(t *testing.T) {
 	}
 }
 
-// TestScaleAgreesWithSortingAllScores compares pages with all hits, their scores multiplied one by one.
+// TestScaleAgreesWithSortingAllScores compares pages with all hits, sorted by scores that are multiplied one by one.
 func TestScaleAgreesWithSortingAllScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	words := []string{"red", "hat", "fox", "moon", "rad", "hot"}
@@ -182,7 +182,7 @@ func pick(selected bool, factor float64) float64 {
 	return 1
 }
 
-// TestManyScales has more rules than there may be parts.
+// TestManyScales has more rules than the maximum number of parts.
 func TestManyScales(t *testing.T) {
 	l := newLibrary(t)
 	var docs, rules []string
@@ -202,12 +202,12 @@ func TestManyScales(t *testing.T) {
 		actions = append(actions, fmt.Sprintf(`{"selector":{"id":"%d"},"action":{"type":"scale","factor":%d}}`, i, i+2))
 	}
 	got = l.answer("i", Request{Query: "red", Limit: 3, Rules: rulesOf(t, `"actions":[`+strings.Join(actions, ",")+`]`)})
-	if ids(got) != "30 29 28" || got.Estimated != 60 { // 31 factors beside 1
+	if ids(got) != "30 29 28" || got.Estimated != 60 { // 31 factors other than 1
 		t.Errorf("%s of %d", ids(got), got.Estimated)
 	}
 }
 
-// TestScaledFederation has the scores of one query scaled.
+// TestScaledFederation scales the scores of one query.
 func TestScaledFederation(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"filterableAttributes": ["k"]}`, `{"id": 1, "t": "red", "k": 1}`, `{"id": 2, "t": "red hat", "k": 2}`)
@@ -226,7 +226,7 @@ func TestScaledFederation(t *testing.T) {
 	}
 }
 
-// TestScaledHybrid demotes what words find below what only its vector finds.
+// TestScaledHybrid demotes keyword hits below hits of the vector only.
 func TestScaledHybrid(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"embedders": {"e": {"source": "userProvided", "dimensions": 2}}}`, `{"id": 1, "t": "red hat", "_vectors": {"e": [0, 1]}}`,

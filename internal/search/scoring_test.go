@@ -13,7 +13,7 @@ import (
 	"svc/internal/settings"
 )
 
-// scoredDoc is a document with the numbers that score functions look at.
+// scoredDoc is a document with the numbers of score functions.
 type scoredDoc struct {
 	ID      int                    `json:"id"`
 	Title   string                 `json:"title"`
@@ -22,7 +22,7 @@ type scoredDoc struct {
 	Vectors map[string][][]float32 `json:"_vectors"`
 }
 
-// scoreCase is score functions with the level of a document by their definition.
+// scoreCase has score functions and the level of a document according to their definition.
 type scoreCase struct {
 	json   string
 	levels int
@@ -71,7 +71,7 @@ func (c *scoreCase) parse(t *testing.T) *settings.ScoreFunctions {
 	return f
 }
 
-// put makes an index of random documents that all have the word red.
+// putScored makes an index of random documents that all have the word red.
 func putScored(t *testing.T, l *library, r *rand.Rand, uid string) map[int]*scoredDoc {
 	t.Helper()
 	l.put(uid, `{"rankingRules":["score","words","typo"],"filterableAttributes":["tag","sold"],"searchableAttributes":["title"],
@@ -104,7 +104,7 @@ func putScored(t *testing.T, l *library, r *rand.Rand, uid string) map[int]*scor
 	return docs
 }
 
-// scoredHit is what a test reads of a hit.
+// scoredHit has the members of a hit that tests read.
 type scoredHit struct {
 	ID      int `json:"id"`
 	Details struct {
@@ -116,7 +116,7 @@ type scoredHit struct {
 	Federation struct{ QueriesPosition int } `json:"_federation"`
 }
 
-// check fails the test unless the details say the level of the document.
+// check fails the test unless the score details have the level of the document.
 func (h *scoredHit) check(t *testing.T, what string, c *scoreCase, d *scoredDoc) {
 	t.Helper()
 	s := &h.Details.Score
@@ -125,8 +125,8 @@ func (h *scoredHit) check(t *testing.T, what string, c *scoreCase, d *scoredDoc)
 	}
 }
 
-// TestScoreFunctionsOfHybridSearches compares hybrid and semantic searches with score functions with the same ones without: where the rule
-// comes first, hits of a level stay in their order.
+// TestScoreFunctionsOfHybridSearches compares hybrid and semantic searches with and without score functions: if the rule is first, hits of
+// one level keep their order.
 func TestScoreFunctionsOfHybridSearches(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -171,12 +171,12 @@ func TestScoreFunctionsOfHybridSearches(t *testing.T) {
 		}
 	}
 	if moved == 0 {
-		t.Errorf("seed %d: functions changed no order", seed)
+		t.Errorf("seed %d: functions did not change the order of any search", seed)
 	}
 }
 
-// TestScoreFunctionsOfFederatedSearches merges queries with functions of their own, two of them of one index: hits compare by their levels,
-// the highest of each as 1 and the lowest as 0, then by their queries.
+// TestScoreFunctionsOfFederatedSearches merges queries with different functions, two of them on one index: hits compare by level,
+// normalised from 0 for the lowest to 1 for the highest of each query, then by query.
 func TestScoreFunctionsOfFederatedSearches(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -21,9 +21,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// fixture is an index over documents of random values, written in several
-// batches so that it has several segments and deleted rows, and the same
-// documents for the twin, in the order of their ids in the index.
+// fixture is an index of random documents, written in several batches so that it has several segments and deleted rows, and the same
+// documents for the reference implementation, in the order of their ids in the index.
 type fixture struct {
 	ix   *index.Index
 	docs []map[string]any
@@ -127,8 +126,7 @@ func randomDocument(r *rand.Rand) map[string]any {
 	return doc
 }
 
-// scalars lists the values of a field as columns keep them: numbers, and
-// folded strings. Empty strings are no values.
+// scalars lists the values of a field as columns store them: numbers and folded strings. Empty strings are omitted.
 func scalars(v any) (numbers []float64, strs []string) {
 	switch x := v.(type) {
 	case []any:
@@ -170,7 +168,7 @@ func TestFacetsAgreeWithCountingDocuments(t *testing.T) {
 			{"a = true OR a = 0", func(n []float64, s []string) bool { return slices.Contains(s, "true") || slices.Contains(n, 0) }},
 		} {
 			if test.filter == "a > 1" && slices.ContainsFunc(f.docs, func(d map[string]any) bool { _, s := scalars(d["a"]); return len(s) > 0 }) {
-				continue // comparisons look at text, too
+				continue // comparisons include text
 			}
 			want := map[string]map[string]int{}
 			total := 0
@@ -214,7 +212,7 @@ func TestFacetsAgreeWithCountingDocuments(t *testing.T) {
 				for shown, n := range values {
 					folded[strings.ToLower(strings.TrimSpace(shown))] += n
 					if _, s := scalars(shown); len(s) == 1 && !f.spelled(field, shown) {
-						t.Errorf("round %d: no document spells %q", round, shown)
+						t.Errorf("round %d: no document has the spelling %q", round, shown)
 					}
 				}
 				if fmt.Sprint(folded) != fmt.Sprint(want[field]) && len(folded)+len(want[field]) > 0 {
@@ -227,7 +225,7 @@ func TestFacetsAgreeWithCountingDocuments(t *testing.T) {
 
 func trimFloat(x float64) []byte { return fmt.Appendf(nil, "%g", x) }
 
-// spelled reports whether a document has this very string, or the number or boolean that is shown so.
+// spelled reports whether a document has exactly this string, or a number or boolean with this text.
 func (f *fixture) spelled(field, shown string) bool {
 	for _, d := range f.docs {
 		values, ok := d[field].([]any)
@@ -260,7 +258,7 @@ func (f *fixture) search(t *testing.T, r *Request, into any) {
 	}
 }
 
-// sortValue is where a document stands in a sort: numbers, then strings, then nothing.
+// sortValue is the sort key of a document: numbers, then strings, then missing values.
 func sortValue(v any, desc bool) (class int, number float64, str string) {
 	numbers, strs := scalars(v)
 	switch {
@@ -370,7 +368,7 @@ func TestStringsAreWrittenAsJSON(t *testing.T) {
 			t.Errorf("%q: %v", s, err)
 		}
 		if want := strings.ToValidUTF8(s, "\ufffd"); back != want && !strings.Contains(s, "\xff\xfe") {
-			t.Errorf("%q came back as %q", s, back)
+			t.Errorf("%q is decoded as %q", s, back)
 		}
 	}
 	for x, want := range map[float64]string{0: "0.0", 1: "1.0", 0.5: "0.5", 1e21: "1e21", 1e-7: "1e-7", -3: "-3.0"} {
@@ -379,7 +377,7 @@ func TestStringsAreWrittenAsJSON(t *testing.T) {
 		}
 	}
 	if got := string(jsontext.AppendFloat(nil, float32(0.1))); got != "0.1" {
-		t.Errorf("a number of 32 bits is written %s", got)
+		t.Errorf("a 32-bit number is written %s", got)
 	}
 }
 
@@ -404,7 +402,7 @@ func TestDeadlineOfCutoff(t *testing.T) {
 	}
 }
 
-// held returns a view that can be taken for sure.
+// held returns a view that must be available.
 func held(v *index.View, err error) *index.View {
 	if err != nil {
 		panic(err)

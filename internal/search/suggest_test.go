@@ -13,7 +13,7 @@ import (
 	"svc/internal/query"
 )
 
-// TestSuggest asks for suggestions where words are misspelt, filtered out or hidden, and where others have searched for something similar.
+// TestSuggest requests suggestions for words that are misspelt, filtered out or hidden, and with similar queries of other clients.
 func TestSuggest(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"filterableAttributes": ["tenant"], "searchableAttributes": ["t", "secret"], "displayedAttributes": ["id", "t"], "typoTolerance": {"enabled": false}, "suggestions": {"block": ["Silk"]}}`,
@@ -28,27 +28,27 @@ func TestSuggest(t *testing.T) {
 	for _, tt := range []struct {
 		q      string
 		filter string
-		own    bool // no queries of others
+		own    bool // ignores queries of others
 		r      Request
 		want   string
 	}{
-		{"leather boots", "", false, Request{}, ""},                                                          // it is found
+		{"leather boots", "", false, Request{}, ""},                                                          // found as typed
 		{"boost", "", true, Request{}, "boots 2,boats 1,books 1"},                                            // more documents first
-		{"boost", "tenant = 2", true, Request{}, "boats 1,books 1"},                                          // documents of the filter alone
+		{"boost", "tenant = 2", true, Request{}, "boats 1,books 1"},                                          // only documents of the filter
 		{"lether bots", "", true, Request{Strategy: query.All}, "leather boots 1"},                           // two words
-		{"lether bots", "tenant = 2", true, Request{Strategy: query.All}, ""},                                // no such word there
-		{"leather", "tenant = 2", true, Request{}, ""},                                                       // not even the word itself
+		{"lether bots", "tenant = 2", true, Request{Strategy: query.All}, ""},                                // no such word in these documents
+		{"leather", "tenant = 2", true, Request{}, ""},                                                       // not the word itself either
 		{"sadle", "", true, Request{}, ""},                                                                   // hidden
-		{"boost", "", true, Request{SearchOn: []string{"secret"}}, ""},                                       // of no attribute that is searched
-		{`rubber "boost" xyz`, "", true, Request{Strategy: query.All}, ""},                                   // phrases are as they are
-		{"lether -silk", "", true, Request{}, "leather -silk 1"},                                             // what is excluded stays
-		{"bo", "tenant = 3", true, Request{}, ""},                                                            // too short, and nothing there
-		{"rubber boot shoes", "", false, Request{Strategy: query.All}, ""},                                   // others did not search for that
-		{"rubbr bootes", "tenant = 2", false, Request{Strategy: query.All}, "rubber boats 1,rubber books 1"}, // what others searched for is not found here
+		{"boost", "", true, Request{SearchOn: []string{"secret"}}, ""},                                       // not in a searched attribute
+		{`rubber "boost" xyz`, "", true, Request{Strategy: query.All}, ""},                                   // phrases are not corrected
+		{"lether -silk", "", true, Request{}, "leather -silk 1"},                                             // exclusions stay
+		{"bo", "tenant = 3", true, Request{}, ""},                                                            // too short, and no documents
+		{"rubber boot shoes", "", false, Request{Strategy: query.All}, ""},                                   // no such query of others
+		{"rubbr bootes", "tenant = 2", false, Request{Strategy: query.All}, "rubber boats 1,rubber books 1"}, // queries of others find nothing with this filter
 		{"leather bookz", "", false, Request{Strategy: query.All}, "leather boots 1"},                        // "leather books" is not found
-		{"silk scarfs", "", false, Request{Strategy: query.All}, "silk scarf 1"},                             // blocked among queries, not among words
+		{"silk scarfs", "", false, Request{Strategy: query.All}, "silk scarf 1"},                             // blocked as a query, but found as words
 		{"silk scarfs", "tenant = 1", true, Request{Strategy: query.All}, "silk scarf 1"},                    // the same
-		{"rubbber", "", true, Request{}, "rubber 3"},                                                         // of both segments
+		{"rubbber", "", true, Request{}, "rubber 3"},                                                         // in both segments
 		{"rubber  BOOTZ", "", true, Request{Strategy: query.All}, "rubber  boots 1,rubber  boats 1,rubber  books 1"},
 		{strings.Repeat("a", maxSuggestible), "", true, Request{}, ""},
 		{" ", "tenant = 3", true, Request{}, ""},
@@ -72,7 +72,7 @@ func TestSuggest(t *testing.T) {
 			t.Errorf("%q: queries of others: %v", tt.q, asked)
 		}
 	}
-	// Of queries with as few typos, those of others come first.
+	// Among suggestions with equally few typos, queries of others come first.
 	l.put("j", ``, popular("rubber books", FromQueries))
 	if got := l.suggested(Request{Query: "rubber bookts", Suggest: true, Limit: 20, Strategy: query.All, Popular: func(string) (*index.View, error) { return l.c.Get("j").View() }}); got != "rubber books 1,rubber boots 1,rubber boats 1" {
 		t.Errorf("with a query of others: %s", got)
@@ -81,11 +81,11 @@ func TestSuggest(t *testing.T) {
 		t.Errorf("without: %s", got)
 	}
 	if got := l.suggested(Request{Query: "boost", Suggest: true, Limit: 20, Filter: parseFilter(t, "tenant = 3")}); got != "" {
-		t.Errorf("in no document: %s", got)
+		t.Errorf("not in any document: %s", got)
 	}
 }
 
-// suggested returns the suggestions of a search in i with their hits. Each is searched again with the filter of the search.
+// suggested returns the suggestions of a search in i with their hits. Each one is searched again with the filter of the search.
 func (l *library) suggested(r Request) string {
 	l.t.Helper()
 	v := held(l.c.Get("i").View())
@@ -119,8 +119,7 @@ func (l *library) suggested(r Request) string {
 	return strings.Join(all, ",")
 }
 
-// TestSuggestCounts compares what suggestions say they find with searches for them, where the total depends on scores, duplicates or
-// the page.
+// TestSuggestCounts compares the hits of suggestions with searches for them, where the total depends on scores, duplicates or the page.
 func TestSuggestCounts(t *testing.T) {
 	l := newLibrary(t)
 	var docs []string
@@ -170,11 +169,11 @@ func TestSuggestCounts(t *testing.T) {
 		}
 	}
 	if len(counts) < 4 {
-		t.Errorf("the totals are %v: too few kinds", counts)
+		t.Errorf("too few different totals: %v", counts)
 	}
 }
 
-// TestMisspeltOfSeveral merges what instances found of the words of a query.
+// TestMisspeltOfSeveral merges the misspelt words of several instances.
 func TestMisspeltOfSeveral(t *testing.T) {
 	of := func(near ...query.Near) *Misspelt {
 		return &Misspelt{query: "red bootz", words: []queriedWord{{word: "bootz", from: 4, to: 9, near: near}}}
@@ -187,7 +186,7 @@ func TestMisspeltOfSeveral(t *testing.T) {
 		{of(query.Near{Word: "boots", Typos: 1, Documents: 3}), of(query.Near{Word: "booty", Typos: 1, Documents: 4}), "[red booty red boots]"},
 		{of(query.Near{Word: "boots", Typos: 1, Documents: 3}), of(query.Near{Word: "boots", Typos: 1, Documents: 2}, query.Near{Word: "booty", Typos: 1, Documents: 4}), "[red boots red booty]"},
 		{of(query.Near{Word: "boots", Typos: 1, Documents: 3}), &Misspelt{words: []queriedWord{{from: 4, to: 9, known: true}}}, "[]"},
-		{of(query.Near{Word: "boots", Typos: 1, Documents: 3}), &Misspelt{words: []queriedWord{{from: 4, to: 8, known: true}, {from: 0, to: 200}}}, "[red boots]"}, // of no word
+		{of(query.Near{Word: "boots", Typos: 1, Documents: 3}), &Misspelt{words: []queriedWord{{from: 4, to: 8, known: true}, {from: 0, to: 200}}}, "[red boots]"}, // not a range of a word
 		{of(), of(query.Near{Word: "boots", Typos: 1, Documents: 3}), "[red boots]"},
 	} {
 		m := *tt.here
@@ -197,7 +196,7 @@ func TestMisspeltOfSeveral(t *testing.T) {
 			t.Errorf("%v and %v: %s, want %s", tt.here.words, tt.there.words, got, tt.want)
 		}
 	}
-	// An instance without a shard has what the others tell.
+	// An instance without a shard uses the data of the others.
 	l := newLibrary(t)
 	l.put("i", `{}`, `{"id": 1, "t": "boots"}`)
 	v := held(l.c.Get("i").View())
@@ -214,7 +213,7 @@ func TestMisspeltOfSeveral(t *testing.T) {
 	none.Add(some)
 	none.Add(&Misspelt{words: []queriedWord{{from: 0, to: 3, known: true}}})
 	if got := fmt.Sprint(none.Queries()); got != "[red boots]" {
-		t.Errorf("with what another instance tells: %s", got)
+		t.Errorf("with data of another instance: %s", got)
 	}
 	for _, q := range []string{"", strings.Repeat("a", maxSuggestible+1)} {
 		if m, err := FindMisspelt(t.Context(), v, &Request{Query: q}, time.Now(), true); m != nil || err != nil {
@@ -223,7 +222,7 @@ func TestMisspeltOfSeveral(t *testing.T) {
 	}
 }
 
-// TestSuggestEndsInTime has no time for words with typos.
+// TestSuggestEndsInTime has no time left for words with typos.
 func TestSuggestEndsInTime(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"searchCutoffMs": 10, "typoTolerance": {"enabled": false}}`, `{"id": 1, "t": "boots"}`)
@@ -239,7 +238,7 @@ func TestSuggestEndsInTime(t *testing.T) {
 	}
 }
 
-// TestSuggestionsOfAnIndex makes them of queries, and of words and facets where no query serves.
+// TestSuggestionsOfAnIndex makes suggestions from queries, and from words and facets if no query fits.
 func TestSuggestionsOfAnIndex(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"filterableAttributes": ["brand", "hidden"], "searchableAttributes": ["t"], "displayedAttributes": ["id", "t", "brand"], "suggestions": {"minCount": 3, "limit": 6, "block": ["damn", "cheap boots"]}}`,

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestNobodyModifiesTheUniverse asks for parts of an index in all ways that leave documents out of the live rows, which
-// the searches of a view share. The library looks at them at the end.
-func TestNobodyModifiesTheUniverse(t *testing.T) {
+// TestSearchesDoNotModifyLiveRows excludes documents in every way. Searches of a view share its live rows; the library checks
+// them at the end.
+func TestSearchesDoNotModifyLiveRows(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", `{"embedders": {"e": {"source": "userProvided", "dimensions": 2}}, "filterableAttributes": ["k"]}`,
 		`{"id": 1, "k": 1, "_vectors": {"e": [1, 0]}}`, `{"id": 2, "k": 1, "_vectors": {"e": [0, 1]}}`, `{"id": 3, "k": 2, "_vectors": {"e": [1, 1]}}`)
