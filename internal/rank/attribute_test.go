@@ -11,9 +11,9 @@ import (
 	"svc/segment"
 )
 
-// TestClassesOfAttributesOutliveALargerWeight asks a segment for a word until the classes of its documents are cached. Then a document
-// brings an attribute of a larger weight than all that were in use.
-func TestClassesOfAttributesOutliveALargerWeight(t *testing.T) {
+// TestCachedAttributeClassesSurviveALargerWeight caches the classes of a segment's documents for a word. Then it adds a document with an
+// attribute of larger weight than all in use.
+func TestCachedAttributeClassesSurviveALargerWeight(t *testing.T) {
 	defer func(c, l int) { classRows, listRows = c, l }(classRows, listRows)
 	classRows, listRows = 0, 0
 	first := []*document{doc(1, "b", "word"), doc(2, "a", "word"), doc(3, "b", "word"), doc(4, "a", "other")}

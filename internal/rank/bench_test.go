@@ -14,10 +14,10 @@ import (
 	"svc/internal/resultcache"
 )
 
-// corpus is an index of generated documents whose words follow Zipf's law, in two segments.
+// corpus is an index of generated documents with a Zipf distribution of words, in two segments.
 type corpus struct {
 	ix    *Index
-	words []string // by frequency
+	words []string // ordered by frequency
 	*rand.Rand
 }
 
@@ -62,12 +62,12 @@ func newCorpus(b *testing.B) *corpus {
 	return sharedCorpus
 }
 
-// detached keeps what a benchmark builds for the next one.
+// detached lets a benchmark leave its fixtures to the next one.
 type detached struct{ testing.TB }
 
 func (detached) Cleanup(func()) {}
 
-// BenchmarkSearch measures a search of each kind; cold: as the first with its words on a view.
+// BenchmarkSearch measures each kind of search. cold: it is the first one with its words on a view.
 func BenchmarkSearch(b *testing.B) {
 	c := newCorpus(b)
 	z := rand.NewZipf(rand.New(rand.NewPCG(4, 4)), 1.1, 30, uint64(len(c.words)-1))

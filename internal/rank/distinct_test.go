@@ -10,8 +10,8 @@ import (
 	"svc/segment"
 )
 
-// TestDistinctAgainstOracle deduplicates documents with any number of values of one field, wide and narrow, some of them sorted and some
-// of them deleted, and looks at the hits and at what counts.
+// TestDistinctAgainstOracle deduplicates documents with any number of values of a field, in wide and narrow ranges, some sorted and some
+// deleted, and compares hits and totals.
 func TestDistinctAgainstOracle(t *testing.T) {
 	defer func(n int) { maxMarking = n }(maxMarking)
 	seed := rand.Uint64()
@@ -24,12 +24,12 @@ func TestDistinctAgainstOracle(t *testing.T) {
 		parts := make([][]*document, 1+rng.IntN(5))
 		deleted := map[segment.DocID]bool{}
 		var live []*document
-		turn := rng.IntN(2) == 0 // documents of all segments stand between each other
+		turn := rng.IntN(2) == 0 // the ids of all segments interleave
 		n := 1 + rng.IntN(300)
 		for id := range n {
 			d := doc(id, "price", rng.IntN(20))
 			values := []int{1, 1, 0, 1, 1 + rng.IntN(3)}[rng.IntN(5)]
-			strings := round%3 == 0 // no more than one
+			strings := round%3 == 0 // at most one value
 			if strings {
 				values = min(values, 1)
 			}
@@ -100,9 +100,9 @@ func TestDistinctAgainstOracle(t *testing.T) {
 	}
 }
 
-// TestDuplicatesCountInABucketThatIsPassedOver has a bucket with more documents than are still to be passed over, which are fewer without
-// the duplicates of documents before it. It is ranked: of documents with several values, which are kept depends on their order.
-func TestDuplicatesCountInABucketThatIsPassedOver(t *testing.T) {
+// TestDuplicatesInASkippedBucket has a bucket with more documents than are still to be skipped, but fewer without duplicates of earlier
+// documents. It must be ranked: which documents with several values are kept depends on their order.
+func TestDuplicatesInASkippedBucket(t *testing.T) {
 	defer func(c, l int) { classRows, listRows = c, l }(classRows, listRows)
 	docs := []*document{
 		doc(0, "title", "alpha beta gamma", "tag", "x"),
@@ -129,8 +129,8 @@ func TestDuplicatesCountInABucketThatIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestDuplicatesCountForScores has a bucket in which a duplicate alone stands for one of two interpretations of the query: how many ranks
-// a rule gives depends on which there are.
+// TestDuplicatesCountForScores has a bucket in which only a duplicate matches one of two interpretations of the query: the number of ranks
+// of a rule depends on the interpretations.
 func TestDuplicatesCountForScores(t *testing.T) {
 	defer func(c, l int) { classRows, listRows = c, l }(classRows, listRows)
 	docs := []*document{

@@ -16,8 +16,8 @@ import (
 	"svc/segment"
 )
 
-// Signs of a filter that is asked for again are gathered. Searches find as much with them as without, and no documents that were deleted
-// since. A filter without a key has none.
+// TestSignsOfAFilter checks that the signs of a repeated filter are gathered, that searches with them find as much as without, and no
+// documents deleted since. A filter without a key has no signs.
 func TestSignsOfAFilter(t *testing.T) {
 	const documents, embedder, k = 13_500, 7, 10
 	shape := segment.EmbedderShape{ID: embedder, Dimensions: 128}
@@ -81,7 +81,7 @@ func TestSignsOfAFilter(t *testing.T) {
 			deleted.Add(uint32(got.Hits[0].ID))
 			signs, ok := filterSigns.Get(ix.Cache.OfFile(0), key)
 			if want := !unnamed && round > 0; ok != want || ok && signs.Bytes() < 20*(documents/3) {
-				t.Fatalf("search %d, without a key %t: signs are kept %t, %d bytes", round, unnamed, ok, signs.Bytes())
+				t.Fatalf("search %d, without a key %t: signs are cached %t, %d bytes", round, unnamed, ok, signs.Bytes())
 			}
 		}
 		if missed > 40*k/50 {

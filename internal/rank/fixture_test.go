@@ -19,19 +19,19 @@ import (
 	"svc/segment"
 )
 
-// document is one document of a test. Values are string or float64; the values of a field are the elements of an array.
+// document is a document of a test. Values are string or float64; a field with several values is an array.
 type document struct {
 	id     segment.DocID
 	values map[string][]any
 	at     *point
 
-	vectors []float32 // of testEmbedder, one behind another
+	vectors []float32 // vectors of testEmbedder, concatenated
 }
 
 // testEmbedder is the embedder of tests.
 var testEmbedder = segment.EmbedderShape{ID: 3, Dimensions: 3}
 
-// doc makes a document from pairs of a field and a value; the same field again gives an array.
+// doc makes a document from pairs of a field and a value. Repeated fields become arrays.
 func doc(id int, pairs ...any) *document {
 	d := &document{id: segment.DocID(id), values: map[string][]any{}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -57,7 +57,7 @@ func (d *document) fields() []string {
 	return names
 }
 
-// parseSettings returns the default settings changed by the body of PATCH /settings.
+// parseSettings returns the default settings, changed by a body of PATCH /settings.
 func parseSettings(t testing.TB, body string) *settings.Settings {
 	t.Helper()
 	u, err := settings.ParseUpdate([]byte(body), settings.Features{})
@@ -75,13 +75,13 @@ func analyzerOf(s *settings.Settings) *text.Analyzer {
 	return text.New(text.Config{StopWords: s.StopWords, Separators: s.SeparatorTokens, NonSeparators: s.NonSeparatorTokens, Dictionary: s.Dictionary})
 }
 
-// build makes an index; parts are the documents of each segment, deleted ids are not live.
+// build makes an index. parts are the documents of each segment; deleted ids are not live.
 func build(t testing.TB, s *settings.Settings, parts [][]*document, deleted map[segment.DocID]bool) *Index {
 	t.Helper()
 	return buildWith(t, s, parts, deleted, false)
 }
 
-// buildWith is build; stale: the segments were made when all fields were searchable.
+// buildWith is build. With stale, the segments were made when all fields were searchable.
 func buildWith(t testing.TB, s *settings.Settings, parts [][]*document, deleted map[segment.DocID]bool, stale bool) *Index {
 	t.Helper()
 	return buildBy(t, s, analyzerOf(s), parts, deleted, stale)

@@ -19,7 +19,7 @@ func smallIndex(t testing.TB, settings string) *Index {
 	return build(t, parseSettings(t, settings), [][]*document{docs[:50], docs[50:190], docs[190:]}, nil)
 }
 
-// hostile are queries that want to be slow.
+// hostile returns queries designed to be slow.
 func hostile() []string {
 	var words []string
 	for i := range 1000 {
@@ -34,13 +34,13 @@ func hostile() []string {
 	}
 }
 
-func TestHostileQueriesEndSoon(t *testing.T) {
+func TestHostileQueriesAreFast(t *testing.T) {
 	ix := smallIndex(t, `{"searchableAttributes":["title","body","tags"],"synonyms":{"aaa":["b c","d"]}}`)
 	for _, q := range hostile() {
 		for _, s := range []query.Strategy{query.Last, query.All, query.Frequency} {
 			begin := time.Now()
 			mustSearch(t, ix, Request{Query: q, Strategy: s, Scores: true, Details: true})
-			if d := time.Since(begin); d > time.Minute { // far beyond what a loaded machine adds
+			if d := time.Since(begin); d > time.Minute { // far more than on a loaded machine
 				t.Errorf("%.20q… takes %v", q, d)
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"svc/segment"
 )
 
-// TestGroupingAgainstAllHits compares the hits of groups with those that a reader of all hits keeps: in rounds of all lengths, over several
-// segments with deleted documents, of attributes with many, few, several and missing values, with groups that are known before.
+// TestGroupingAgainstAllHits compares the hits of groups with a selection from all hits: rounds of all lengths, several segments with
+// deleted documents, attributes with many, few, several and missing values, and groups that are known before.
 func TestGroupingAgainstAllHits(t *testing.T) {
 	defer func(c, l, hits, rounds, read, noted, group, prune, sample, judged, few, bits int) {
 		classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows = c, l, hits, rounds, read, noted, group, prune
@@ -32,7 +32,7 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 			for range rng.IntN(3) {
 				pairs = append(pairs, "tag", []any{"x", "y", "z", 1.0, 2.5}[rng.IntN(5)])
 			}
-			if rng.IntN(5) > 0 { // classes of the same distance overlap
+			if rng.IntN(5) > 0 { // classes of equal distance overlap
 				pairs = append(pairs, "_geo", point{0, float64(rng.IntN(12)) * 0.6 / metresOfDegree})
 			}
 			part = append(part, doc(id, pairs...))
@@ -72,7 +72,7 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 			}
 		}
 		var want []Hit
-		places := map[GroupKey][]int32{} // in want, of the hits of groups
+		places := map[GroupKey][]int32{} // indexes in want of the hits of groups
 		var added []GroupKey
 		for key := range asked.Known {
 			places[key] = nil
@@ -129,25 +129,25 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 			}
 		}
 		if len(got.Groups) != len(places) || !slices.Equal(others, added) {
-			t.Fatalf("%s: %d groups, %v were met, want %d and %v", what, len(got.Groups), others, len(places), added)
+			t.Fatalf("%s: %d groups, %v were seen, want %d and %v", what, len(got.Groups), others, len(places), added)
 		}
 	}
 	if told == 0 {
 		t.Error("no group has an ordinal")
 	}
 	if judged == 0 {
-		t.Error("no search judges many rows of a bucket at once")
+		t.Error("no search judged many rows of a bucket at once")
 	}
 	if ran.wants(t, groupRounds, groupPrune); ran[groupRounds] < 15 || ran[groupPrune] < 15 {
 		t.Errorf("%d rounds in 100 searches, and documents left out in %d sets", ran[groupRounds], ran[groupPrune])
 	}
 }
 
-// metresOfDegree is how long a degree of the equator is.
+// metresOfDegree is the length of a degree of the equator.
 const metresOfDegree = 111194.927
 
-// TestGroupsByDistance sorts by distance, then by price: documents within a metre of the nearest one are ordered by price, whether or not
-// the group of the nearest has its hits.
+// TestGroupsByDistance sorts by distance, then by price: documents within a metre of the nearest one are ordered by price, also if the
+// nearest document's group is full.
 func TestGroupsByDistance(t *testing.T) {
 	defer func(n int) { pruneRows = n }(pruneRows)
 	pruneRows = 1
@@ -166,7 +166,7 @@ func TestGroupsByDistance(t *testing.T) {
 	}
 }
 
-// TestSetOfNearlyAllStays leaves nothing out of a set if hardly any of its first documents are in full groups.
+// TestSetOfNearlyAllStays checks that a set is not pruned if hardly any of its first documents are in full groups.
 func TestSetOfNearlyAllStays(t *testing.T) {
 	defer func(n, sample int) { readRow, pruneSample = n, sample }(readRow, pruneSample)
 	readRow, pruneSample = 0, 64
@@ -182,12 +182,12 @@ func TestSetOfNearlyAllStays(t *testing.T) {
 	if got := g.without(0, in); got != in {
 		t.Errorf("%d of 200 documents are left", cardinality(got))
 	}
-	if pruneSample = 8; g.without(0, in).GetCardinality() != 180 { // an eighth of the first ones
-		t.Error("documents of a full group are left in a set")
+	if pruneSample = 8; g.without(0, in).GetCardinality() != 180 { // an eighth of the sampled documents
+		t.Error("documents of a full group stay in a set")
 	}
 }
 
-// TestGroupsOfRows compares the rows that are left when values of rows are read with those when rows of groups are marked.
+// TestGroupsOfRows compares rows pruned by reading their values with rows pruned by marking the rows of groups.
 func TestGroupsOfRows(t *testing.T) {
 	defer func(n, sample int) { readRow, pruneSample = n, sample }(readRow, pruneSample)
 	pruneSample = pruneBatch
@@ -226,7 +226,7 @@ func TestGroupsOfRows(t *testing.T) {
 		g.add(GroupKey{Kind: TextKey, Text: "unknown"}, rng.IntN(2))
 		readRow = 0
 		if _, ok := g.read(0, in, func(int) bool { return true }); !ok {
-			t.Fatal("values of rows are not read")
+			t.Fatal("the values of rows are not read")
 		}
 		without := g.without(0, in)
 		g.new = g.New // there are enough
@@ -243,8 +243,9 @@ func TestGroupsOfRows(t *testing.T) {
 	}
 }
 
-// TestGroupsEndInTime looks for a group of the last document, behind many of another one that are equal to it, until time is over.
-func TestGroupsEndInTime(t *testing.T) {
+// TestGroupsStopAtDeadline searches for the group of the last document, which comes after many equal documents of another group,
+// until the deadline.
+func TestGroupsStopAtDeadline(t *testing.T) {
 	defer func(n, prune int) { clockRows, pruneRows = n, prune }(clockRows, pruneRows)
 	clockRows, pruneRows = 16, 1000
 	var part []*document
@@ -265,7 +266,7 @@ func TestGroupsEndInTime(t *testing.T) {
 	}
 }
 
-// TestListsArePrunedOncePerState reads the groups of a list again only after a group has got its hits, or there are enough groups.
+// TestListsArePrunedOncePerState checks that a list is pruned again only after a group became full or there are enough groups.
 func TestListsArePrunedOncePerState(t *testing.T) {
 	defer func(n int) { pruneRows = n }(pruneRows)
 	pruneRows = 1
@@ -286,9 +287,9 @@ func TestListsArePrunedOncePerState(t *testing.T) {
 	}
 	state := 0
 	for i, step := range []struct {
-		row  segment.Row // that becomes a hit
+		row  segment.Row // the row that becomes a hit
 		left int
-	}{{0, 6}, {1, 4}, {2, 0}} { // with the third group there are enough, and all are full
+	}{{0, 6}, {1, 4}, {2, 0}} { // the third group is the last one, and all are full
 		g.keep(0, step.row, i)
 		entries, next := g.pruneList(s, list(), state)
 		if len(entries) != step.left || next == state {
@@ -296,7 +297,7 @@ func TestListsArePrunedOncePerState(t *testing.T) {
 		}
 		state = next
 		if again, same := g.pruneList(s, list(), state); len(again) != 8 || same != state {
-			t.Errorf("step %d: a list that was pruned in this state is read again", i)
+			t.Errorf("step %d: a list is pruned again in the same state", i)
 		}
 	}
 }

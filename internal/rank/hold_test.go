@@ -11,7 +11,7 @@ import (
 	"svc/internal/budget"
 )
 
-// TestHitsAreCharged asks for more hits than there is memory for: a few are free, and more are charged as they are found.
+// TestHitsAreCharged requests more hits than memory allows: a few are free, others are charged as they are found.
 func TestHitsAreCharged(t *testing.T) {
 	if h, v := reflect.TypeFor[Hit]().Size(), reflect.TypeFor[ScoreValue]().Size(); h > hitBytes || v > valueBytes {
 		t.Errorf("a hit takes %d bytes, a value %d", h, v)
@@ -51,7 +51,7 @@ func TestHitsAreCharged(t *testing.T) {
 			if held == 0 {
 				continue
 			}
-			synctest.Test(t, func(t *testing.T) { // it waits for memory
+			synctest.Test(t, func(t *testing.T) { // the search waits for memory
 				if _, _, err := search(budget.New(held/2, nil)); !errors.Is(err, budget.ErrFull) {
 					t.Errorf("%+v: with too little memory: %v", r, err)
 				}

@@ -9,7 +9,7 @@ import (
 	"svc/internal/query"
 )
 
-// TestInvariantsAreChecked breaks each invariant once.
+// TestInvariantsAreChecked violates each invariant once.
 func TestInvariantsAreChecked(t *testing.T) {
 	ix := build(t, parseSettings(t, `{}`), [][]*document{{doc(3, "title", "a b"), doc(5, "title", "a"), doc(7, "title", "b")}}, nil)
 	deleted := *ix

@@ -17,11 +17,11 @@ import (
 	"svc/segment"
 )
 
-// TestWordsAsWrittenTellThePage asks for words where few documents are counted, for hits alone and for all that there is to say: hits and
-// totals are the same, whichever is asked first.
-func TestWordsAsWrittenTellThePage(t *testing.T) {
+// TestExactWordsDecideThePage searches words with a small limit on totals, for hits only and with all data: hits and totals are equal in
+// either order of the searches.
+func TestExactWordsDecideThePage(t *testing.T) {
 	defer func(c, l, stop, rows int) { classRows, listRows, stopRows, largeRows = c, l, stop, rows }(classRows, listRows, stopRows, largeRows)
-	var short [2]int // of queries of one word, and of several
+	var short [2]int // queries of one word and of several
 	for seed := range uint64(150) {
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, 11))}
 		m.vocabulary()
@@ -87,14 +87,13 @@ func TestWordsAsWrittenTellThePage(t *testing.T) {
 		}
 	}
 	if short[0] < 25 || short[1] < 50 {
-		t.Errorf("misspelt words were left out of %d searches for one word, and %d for several", short[0], short[1])
+		t.Errorf("typos were skipped in %d searches for one word, and in %d for several", short[0], short[1])
 	}
 }
 
-// TestMisspeltWordsComeBehindFrequentOnes asks for several words, which some documents have misspelt, joined or split: hits, totals and
-// what is marked are those of searches that look for all of that, also in views that come one after another and remember what the earlier
-// ones found.
-func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
+// TestMisspeltWordsComeAfterFrequentOnes searches several words that some documents have misspelt, joined or split. Hits, totals and
+// highlights are those of searches that expand everything, also in later views that use cached results.
+func TestMisspeltWordsComeAfterFrequentOnes(t *testing.T) {
 	defer func(rows int) { largeRows = rows }(largeRows)
 	words := [][]string{
 		{"orange", "orange", "orangs", "orang", "borange", "orrangee", "or ange"},
@@ -169,7 +168,7 @@ func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
 			asked = append(asked, r)
 		}
 		view := *whole
-		for n := 1; n <= len(whole.Segments); n++ { // a view has one segment more than the last, and one deleted document
+		for n := 1; n <= len(whole.Segments); n++ { // each view has one more segment and one more deleted document
 			view.Segments = slices.Clone(whole.Segments[:n])
 			if s := &view.Segments[m.IntN(n)]; n > 1 {
 				deleted := roaring.BitmapOf(uint32(m.IntN(s.Rows())))
@@ -208,13 +207,13 @@ func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
 	}
 	ran.wants(t, lazyTypos, cachedHits)
 	if told < all/40 {
-		t.Errorf("%d of %d searches looked for less", told, all)
+		t.Errorf("%d of %d searches skipped expansions", told, all)
 	}
 }
 
-// TestALaterViewMayBringAMisspeltWordBeforeThePage: where a word is known at two typos, and a new document has it at one, beside the
-// frequent word at one more, that document has as few typos as those on the remembered page.
-func TestALaterViewMayBringAMisspeltWordBeforeThePage(t *testing.T) {
+// TestLaterViewWithABetterTypo: if the index has a word at two typos, a new document has it at one, and has the frequent word at one more
+// typo, then that document has as few typos as those on the cached page.
+func TestLaterViewWithABetterTypo(t *testing.T) {
 	defer func(rows int) { largeRows = rows }(largeRows)
 	largeRows = 4
 	var docs []*document
@@ -239,7 +238,7 @@ func TestALaterViewMayBringAMisspeltWordBeforeThePage(t *testing.T) {
 	}
 }
 
-// fewer reports whether a search has found fewer documents than another.
+// fewer reports whether a found fewer documents than b.
 func fewer(a, b *Result) bool {
 	n := 0
 	for seg := range b.Candidates {
@@ -248,8 +247,8 @@ func fewer(a, b *Result) bool {
 	return n < 0
 }
 
-// TestMisspeltWordsAreSoughtWhereTheyAreSeen tries what hits or totals may depend on.
-func TestMisspeltWordsAreSoughtWhereTheyAreSeen(t *testing.T) {
+// TestTyposAreExpandedWhereVisible varies everything that makes hits or totals depend on typos.
+func TestTyposAreExpandedWhereVisible(t *testing.T) {
 	var docs []*document
 	for i := range 12 {
 		docs = append(docs, doc(i, "title", []string{"orange", "orangs", "pear"}[i%3], "price", float64(i)))

@@ -12,9 +12,9 @@ import (
 	"svc/segment"
 )
 
-// TestKnownPairCosts reads what a pair of words costs in random rows of a bucket that is searched again and again, with room for what was
-// read and without. Costs are those of a reader that remembers nothing.
-func TestKnownPairCosts(t *testing.T) {
+// TestCachedPairCosts reads the costs of a pair of words in random rows of a bucket repeatedly, with and without memory for the cache, and
+// compares with an uncached reader.
+func TestCachedPairCosts(t *testing.T) {
 	defer func(n int) { mostReadPairs = n }(mostReadPairs)
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -71,6 +71,6 @@ func TestKnownPairCosts(t *testing.T) {
 		s.release()
 	}
 	if known == 0 || refused == 0 {
-		t.Errorf("seed %d: %d batches had known costs, %d had no room", seed, known, refused)
+		t.Errorf("seed %d: %d batches had cached costs, %d had no memory", seed, known, refused)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"svc/internal/text"
 )
 
-// Queries find words in segments of older versions of the analysis as these cut them, beside words of the current one.
+// TestWordsOfOlderVersionsAreFound checks that queries find words in segments of older versions of the analysis, as those tokenized them,
+// and in current segments.
 func TestWordsOfOlderVersionsAreFound(t *testing.T) {
 	const body = `{"localizedAttributes":[{"attributePatterns":["t"],"locales":["deu"]}]%s}`
 	docs := func(first int) []*document {
@@ -29,7 +30,7 @@ func TestWordsOfOlderVersionsAreFound(t *testing.T) {
 		s := parseSettings(t, fmt.Sprintf(body, precision))
 		at, lost := text.VersionsOf([]text.Part{{Pipeline: uint16(text.German), Version: 1}})
 		if lost != nil {
-			t.Fatal("the first version of German is not kept")
+			t.Fatal("the first version of German is missing")
 		}
 		older := analyzerOf(s).At(at)
 		ix := buildBy(t, s, older, [][]*document{docs(0)}, nil, false)
@@ -65,7 +66,8 @@ func TestWordsOfOlderVersionsAreFound(t *testing.T) {
 	}
 }
 
-// Phrases that older versions read as other words are ranked alike by all access paths, in segments where either reading or both find rows.
+// TestPhrasesOfOlderVersionsTakeAllPaths ranks phrases that older versions tokenize differently, in segments where one or both readings
+// match: all access paths must agree.
 func TestPhrasesOfOlderVersionsTakeAllPaths(t *testing.T) {
 	defer func(c, l, s, u, d, b int) {
 		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes = c, l, s, u, d, b
@@ -80,7 +82,7 @@ func TestPhrasesOfOlderVersionsTakeAllPaths(t *testing.T) {
 	phrases := []string{"Schifffahrtskalender", "Der Schifffahrtskalender", "Schifffahrtskalender 2024", "alt Schifffahrtskalender 2024 der", "Kalender der Schifffahrt", "Kalender Schifffahrts",
 		"der 2024 alt Schifffahrtskalender"}
 	id := 0
-	docs := func(fields ...string) []*document { // u is read as one word by all versions
+	docs := func(fields ...string) []*document { // all versions read u as one word
 		var out []*document
 		for range 10 + rng.IntN(60) {
 			out = append(out, doc(id, fields[rng.IntN(len(fields))], phrases[rng.IntN(len(phrases))]))

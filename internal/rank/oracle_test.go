@@ -18,12 +18,11 @@ import (
 	"svc/segment"
 )
 
-// oracle ranks straight from the documents, by the definitions: no postings,
-// no bitmaps, no laziness. It shares with the engine the reading of the query, the arithmetic of
-// scores and the printing of details, which have tests of their own.
+// oracle ranks documents directly by the definitions, without postings, bitmaps or laziness. It shares with the engine the parsing of
+// queries, the arithmetic of scores and the printing of details, which have their own tests.
 type oracle struct {
 	ix *Index
-	// ranking has the searchable attributes as they were set, those of one rank together; nil for all.
+	// ranking has the searchable attributes of the settings, grouped by rank; nil means all.
 	ranking [][]string
 	docs    []*stored
 	words   []string // of the dictionary, sorted
@@ -33,7 +32,7 @@ type oracle struct {
 	r       *Request
 	on      map[string]bool // searched fields
 	s       search          // rules and collector state only
-	inside  int             // how often a document was found by a part of a word
+	inside  int             // matches of documents by a part of a word
 }
 
 type stored struct {
@@ -55,10 +54,10 @@ type onode struct {
 	spread            bool
 	levels            [3]map[string]bool
 	phrases           [3][][]string
-	inside            map[string]bool // words that contain the word; they count in fields with infix
+	inside            map[string]bool // words that contain the word, for fields with infix
 }
 
-// written is what documents have that have the node as it is written.
+// written returns the exact form of a node.
 func (n *onode) written() string {
 	if n.Stop {
 		return text.StopEntry(n.Word)
@@ -125,7 +124,7 @@ func rankingOf(s *settings.Settings) (ranking [][]string) {
 	return ranking
 }
 
-// weight is the place of the first attributes that have the field, or what is above it.
+// weight is the position of the first group of attributes that includes the field, or a larger value.
 func (o *oracle) weight(field string) int {
 	return max(0, slices.IndexFunc(o.ranking, func(names []string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return field == name || strings.HasPrefix(field, name+".") })
@@ -143,7 +142,7 @@ func (o *oracle) protected(w string) bool {
 	}) < 0
 }
 
-// candidate reports whether a word may be meant by a misspelt one.
+// candidate reports whether a word is a possible correction.
 func (o *oracle) candidate(w string) bool {
 	return !o.protected(w) && slices.ContainsFunc(o.docs, func(d *stored) bool {
 		return slices.ContainsFunc(d.at[w], func(s spot) bool { return o.tolerant(s.field) })
@@ -222,7 +221,7 @@ func (o *oracle) derive(n *onode) {
 	}
 	q := []rune(w)
 	n.wide = n.Prefix && len(w) <= 4 && all >= 100
-	var whole, longer [3][]string // by level: misspelt words, and words that begin with a misspelt prefix
+	var whole, longer [3][]string // by level: corrections, and words with a misspelt prefix
 	for _, x := range o.words {
 		if n.budget == 0 || !o.candidate(x) {
 			continue
@@ -250,7 +249,7 @@ func (o *oracle) derive(n *onode) {
 		more := longer[level]
 		if most -= len(n.levels[level]); n.exists || k > 0 {
 			more = more[:min(len(more), most)]
-		} else { // no word begins as it is typed
+		} else { // no word starts with the typed prefix
 			most = 1000
 		}
 		o.mostFrequent(n, level, more, most)
@@ -305,7 +304,7 @@ func (o *oracle) isInside(d *stored, word string) bool {
 	return slices.ContainsFunc(d.at[word], func(s spot) bool { return o.infix(s.field) })
 }
 
-// mostFrequent adds to a level of a node those of some words that most documents have.
+// mostFrequent adds the most frequent of some words to a level of a node.
 func (o *oracle) mostFrequent(n *onode, level int, words []string, most int) {
 	documents := func(w string) (count int) {
 		for _, d := range o.docs {
@@ -337,7 +336,7 @@ func (o *oracle) synonyms() map[string][][]string {
 	}
 	for k, values := range o.ix.Settings.Synonyms.Map() {
 		key := strings.Join(read(k, false), " ")
-		if key == "" { // stop words alone
+		if key == "" { // only stop words
 			var plain []string
 			for _, w := range read(k, true) {
 				plain = append(plain, text.FormOf(w))
@@ -361,7 +360,7 @@ func (o *oracle) byAttribute() bool {
 	return o.ix.Settings.ProximityPrecision == settings.ByAttribute
 }
 
-// phraseMatches reports whether words stand in a row in a searched field.
+// phraseMatches reports whether a searched field has the words consecutively.
 func (o *oracle) phraseMatches(d *stored, words []string) bool {
 	if o.byAttribute() {
 		for i, w := range words {
@@ -389,7 +388,7 @@ func (o *oracle) phraseMatches(d *stored, words []string) bool {
 	})
 }
 
-// together reports whether two words stand in one searched field.
+// together reports whether two words are in one searched field.
 func (o *oracle) together(a, b []spot) bool {
 	for _, x := range a {
 		for _, y := range b {
@@ -405,7 +404,7 @@ func anyField(string) bool { return true }
 
 func (o *oracle) searched(f string) bool { return o.on == nil || o.on[f] }
 
-// isSearched reports whether some place of a word is in a searched field.
+// isSearched reports whether a word occurs in a searched field.
 func (o *oracle) isSearched(at []spot) bool {
 	return slices.ContainsFunc(at, func(s spot) bool { return o.searched(s.field) })
 }
@@ -439,7 +438,7 @@ func (o *oracle) level(d *stored, n *onode) int {
 	return -1
 }
 
-// hasWord reports whether the document has the node as it is written.
+// hasWord reports whether the document has the exact form of the node.
 func (o *oracle) hasWord(d *stored, n *onode) bool {
 	if n.IsPhrase() {
 		return o.phraseMatches(d, n.Phrase)
@@ -495,7 +494,7 @@ func (o *oracle) readings(d *stored) []reading {
 	return out
 }
 
-// rank answers a request over live documents.
+// rank answers a request over the live documents.
 func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 	o.r = r
 	o.s = search{job: job{request: request{r: r, scored: r.Scores || r.Details || r.Threshold != nil}, findings: findings{ix: o.ix}}}
@@ -522,7 +521,7 @@ func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 				x.words = append(x.words, t.Word)
 				x.End, x.Prefix = t.End, t.Prefix
 			}
-			if x.spread { // stop words are between, so that there are nothing but synonyms
+			if x.spread { // stop words are in between, so only synonyms match
 				if x.phrases[0] = o.synonyms()[strings.Join(x.words, " ")]; ok && len(x.phrases[0]) > 0 {
 					x.Stop, x.Prefix = false, false
 					o.nodes = append(o.nodes, x)
@@ -587,7 +586,7 @@ func (o *oracle) byID(id segment.DocID) *stored {
 	return o.docs[i]
 }
 
-// first reports whether no value of the distinct field was seen, and then notes them.
+// first reports whether no value of the distinct field was seen, and then records them.
 func (o *oracle) first(d *stored, seen map[any]bool) bool {
 	var keys []any
 	for _, v := range d.values[o.r.Distinct] {
@@ -692,7 +691,7 @@ func (x *collecting) add(cs []*candidate, verdicts []verdict) {
 			if !x.o.first(c.d, x.seen) {
 				continue
 			}
-			// All others with one of its values are out.
+			// Other documents with one of its values are dropped.
 			for _, d := range x.o.docs {
 				if d != c.d && x.shares(c.d, d) {
 					x.gone[d.id] = true
@@ -736,7 +735,7 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, v
 	_, isWords := r.(words)
 	graph := r.traits().says == ByRelevance
 	if graph && !isWords && !entered {
-		for _, c := range cs { // the readings that miss the fewest words count
+		for _, c := range cs { // only readings that miss the fewest words count
 			fewest := slices.MinFunc(c.readings, func(a, b reading) int { return cmp.Compare(a.drops, b.drops) }).drops
 			c.readings = slices.DeleteFunc(c.readings, func(r reading) bool { return r.drops > fewest })
 		}
@@ -785,7 +784,7 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, v
 func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []int, m int, values []SortValue) {
 	costs = make([]int, len(cs))
 	covered := func(c *candidate) int {
-		if !worded { // documents with more and with fewer words are still together
+		if !worded { // documents with different numbers of words are still together
 			return len(o.terms)
 		}
 		return len(o.terms) - c.readings[0].drops
@@ -971,7 +970,7 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 	case *spelling:
 		values = make([]SortValue, len(cs))
 		for i, c := range cs {
-			costs[i] = 1000 + o.spelling(c.d) // of so many words at most
+			costs[i] = 1000 + o.spelling(c.d) // more than the number of words
 			values[i] = NumberValue(numeric.Value{Float: float64(o.spelling(c.d))})
 		}
 	default:
@@ -987,7 +986,7 @@ func gramBase(n *onode) int {
 	return n.len
 }
 
-// most is the largest sum over readings: those that documents need first, or all the query has.
+// most is the largest sum over readings: those required by the documents, or all readings of the query.
 func (o *oracle) most(cs []*candidate, narrowed bool, of func(n *onode, level int) int, extra int) int {
 	sum := func(nodes []*onode, level []int) int {
 		n := 0
@@ -1026,8 +1025,7 @@ func (o *oracle) most(cs []*candidate, narrowed bool, of func(n *onode, level in
 	return best
 }
 
-// before orders readings as they are tried: at the first difference, the earlier term,
-// then the shorter node.
+// before orders readings by their first difference: the earlier term, then the shorter node.
 func (o *oracle) before(a, b []*onode) int {
 	for i := range min(len(a), len(b)) {
 		if c := cmp.Or(cmp.Compare(a[i].term, b[i].term), cmp.Compare(a[i].len, b[i].len)); c != 0 {
@@ -1077,7 +1075,7 @@ func (o *oracle) pair(d *stored, rd *reading, i, j int) int {
 	try := func(x, y string, both bool) {
 		for _, a := range d.at[x] {
 			for _, b := range d.at[y] {
-				if a.field != b.field || !both && !o.searched(a.field) { // phrases count in searched fields only
+				if a.field != b.field || !both && !o.searched(a.field) { // phrases count only in searched fields
 					continue
 				}
 				switch gap := b.position - a.position; {
@@ -1214,8 +1212,8 @@ func (o *oracle) value(d *stored, r *fieldSort) SortValue {
 	return best
 }
 
-// spelling is −1 for each word that is typed with accents and stands so in a document, and 1 for each that is typed without and has some
-// wherever it stands. A prefix without accents counts as a word.
+// spelling is the sum of −1 for each word typed with accents that the document has so, and 1 for each word typed without accents that has
+// some everywhere in it. A prefix without accents counts as a word.
 func (o *oracle) spelling(d *stored) (sum int) {
 	for i := range o.terms {
 		t := &o.terms[i]

@@ -13,8 +13,8 @@ import (
 	"svc/segment"
 )
 
-// TestPlacesOfFrequentWords asks for two or three words that most documents have, at all kinds of places and distances. Small batches, read
-// in all rows between two, give the hits that a list of all documents gives.
+// TestPlacesOfFrequentWords searches two or three words of most documents at various positions and distances. Reading small batches, with
+// all rows between two of them, must give the hits of a list of all documents.
 func TestPlacesOfFrequentWords(t *testing.T) {
 	defer func(c, l, s, u, d, b, n int) {
 		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes, segment.NeighbourRows = c, l, s, u, d, b, n
@@ -43,7 +43,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 		segment.NeighbourRows = []int{1, 1000}[rng.IntN(2)]
 		accents = []int{0, 3, 50}[rng.IntN(3)]
 		vocabulary = all
-		if round%2 == 1 { // some words more often than others
+		if round%2 == 1 { // different word frequencies
 			vocabulary = nil
 			for range 3 + rng.IntN(6) {
 				vocabulary = append(vocabulary, all[rng.IntN(len(all))])
@@ -56,7 +56,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			if rng.IntN(4) == 0 {
 				long = 60 + rng.IntN(300)
 			}
-			rare := " th" + string(rune('a'+rng.IntN(26))) + string(rune('a'+rng.IntN(3))) + " " // enough of them for a prefix to have a posting
+			rare := " th" + string(rune('a'+rng.IntN(26))) + string(rune('a'+rng.IntN(3))) + " " // enough for the prefix to have a posting
 			d := doc(i, "title", words(1+rng.IntN(3)), "body", strings.Repeat("fox ", rng.IntN(2)*rng.IntN(80))+words(long)+rare+words(2))
 			deleted[d.id] = rng.IntN(9) == 0
 			at := rng.IntN(len(parts))
@@ -101,8 +101,8 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 	}
 }
 
-// TestTiesOfFrequentWords asks for words that the first documents have far from their places. Of the others, which have them at the same
-// places, some are better for other reasons than a low id.
+// TestTiesOfFrequentWords searches words that the first documents have far from their exact positions. Of the other documents, with the
+// words at equal positions, some are better for other reasons than a low id.
 func TestTiesOfFrequentWords(t *testing.T) {
 	defer func(c, l, s, u, d, b int) {
 		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes = c, l, s, u, d, b
@@ -114,7 +114,7 @@ func TestTiesOfFrequentWords(t *testing.T) {
 	for _, tt := range []struct {
 		name, query string
 		kinds       []kind
-		want        [][2]int // ids, from and until
+		want        [][2]int // ids, from and until (excluded)
 	}{
 		{"half have them as they are written", "the of", []kind{{100, "red often", "red the often"}, {200, "red often", "red the often of"}}, [][2]int{{100, 120}}},
 		{"some have them as they are written", "the of", []kind{{60, "red", "red red the often"}, {150, "red", "the often"}, {155, "red", "the often of"},
@@ -160,7 +160,7 @@ func TestTiesOfFrequentWords(t *testing.T) {
 	}
 }
 
-// TestTiesWithoutExactness asks for words that some documents have in their places as they are written, where no rule puts these first.
+// TestTiesWithoutExactness searches words that some documents have exactly at their positions, with rules that do not prefer these.
 func TestTiesWithoutExactness(t *testing.T) {
 	defer func(c, l, s, u, d, b int) {
 		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes = c, l, s, u, d, b
@@ -168,9 +168,9 @@ func TestTiesWithoutExactness(t *testing.T) {
 	var docs []*document
 	for id := range 200 {
 		switch {
-		case id < 60: // far from their places
+		case id < 60: // far from their positions
 			docs = append(docs, doc(id, "title", "red", "body", "red red the often"))
-		case id < 120: // another word with the prefix is there
+		case id < 120: // another word with the prefix is at the position
 			docs = append(docs, doc(id, "title", "the oft", "body", "red"))
 		default:
 			docs = append(docs, doc(id, "title", "the of fox", "body", "red"))

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// taken counts the access paths that the searches of a test took.
+// taken counts the access paths of the searches of a test.
 type taken map[accessPath]int
 
 func (k taken) add(p *Plan) {
@@ -20,7 +20,7 @@ func (k taken) add(p *Plan) {
 	}
 }
 
-// search searches, and counts the paths.
+// search searches and counts the access paths.
 func (k taken) search(ix *Index, r *Request) (*Result, error) {
 	ask := *r
 	ask.Plan = new(Plan)
@@ -39,7 +39,7 @@ func (k taken) wants(t *testing.T, paths ...accessPath) {
 	}
 }
 
-// everyPath reads the constants of the package.
+// everyPath parses the constants of the package.
 func everyPath(t *testing.T) (paths []accessPath) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -70,7 +70,7 @@ func everyPath(t *testing.T) (paths []accessPath) {
 	return paths
 }
 
-// TestPlanTimes looks at a path within another one: each has its own time, and rows are added up.
+// TestPlanTimes nests a path in another: each has its own time, and rows are summed.
 func TestPlanTimes(t *testing.T) {
 	p := new(Plan)
 	began := time.Now()

@@ -9,7 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// TestLess compares what is left of sets, with runs and without, few rows and many, with the library's differences.
+// TestLess compares pruned sets, with and without runs, of few and many rows, with the library's differences.
 func TestLess(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -29,7 +29,7 @@ func TestLess(t *testing.T) {
 				b.Add(uint32(r.IntN(rows)))
 			}
 			if r.IntN(20) == 0 {
-				b.Add(uint32(rows + r.IntN(1000))) // of a forged segment
+				b.Add(uint32(rows + r.IntN(1000))) // rows of a forged segment
 			}
 			if r.IntN(2) == 0 {
 				b.RunOptimize()

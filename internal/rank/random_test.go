@@ -8,8 +8,8 @@ import (
 	"svc/segment"
 )
 
-// TestShuffledPagesAreOneList reads a list of 3,000 documents page by page, where the pages come from sets, lists and cached hits: they are
-// the documents in the order of their places. Another seed gives another order.
+// TestShuffledPagesAreOneList reads 3,000 documents page by page, from sets, lists and cached hits: together the pages must be the list in
+// its order. Another seed gives another order.
 func TestShuffledPagesAreOneList(t *testing.T) {
 	const n = 3000
 	var docs []*document
@@ -47,15 +47,15 @@ func TestShuffledPagesAreOneList(t *testing.T) {
 			}
 			for k, other := range orders {
 				if slices.Equal(ids, other) {
-					t.Errorf("%s, %q: the order is that of %s", rule, query, k)
+					t.Errorf("%s, %q: the order equals that of %s", rule, query, k)
 				}
 			}
 			orders[rule+query] = ids
 		}
 	}
-	// A query takes documents out, and leaves the others in their order.
+	// A query removes documents, and the others keep their order.
 	red := slices.DeleteFunc(slices.Clone(orders["random"]), func(id segment.DocID) bool { return id%2 != 0 })
 	if !slices.Equal(red, orders["randomred"]) {
-		t.Error("the documents of a query are in another order than among all")
+		t.Error("the matches of a query are not in the order of all documents")
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"svc/internal/resultcache"
 )
 
-// TestRoundsAreForTheFirstView asks for the same words in views that come one after another: only for the first are documents looked for in
-// rounds. All answer alike.
-func TestRoundsAreForTheFirstView(t *testing.T) {
+// TestRoundsOnlyInFirstView searches the same words in a series of views: only the first one searches in rounds. All results are equal.
+func TestRoundsOnlyInFirstView(t *testing.T) {
 	defer func(c, l, r int) { classRows, listRows, retryRows = c, l, r }(classRows, listRows, retryRows)
 	classRows, listRows, retryRows = 2, 3, 4
 	var docs []*document
@@ -28,11 +27,11 @@ func TestRoundsAreForTheFirstView(t *testing.T) {
 		view.Cache = query.NewCache(memory, scope)
 		for range 2 {
 			if got := comesAgain(t, &view, "tart pear"); got != (n > 0) {
-				t.Errorf("view %d: asked in an earlier one: %v", n, got)
+				t.Errorf("view %d: searched in an earlier view: %v", n, got)
 			}
 		}
 		if comesAgain(t, &view, []string{"tart with", "with pear", "pear tart"}[n]) {
-			t.Errorf("view %d: words that no view was asked for were asked", n)
+			t.Errorf("view %d: words that no view searched count as searched", n)
 		}
 		got, err := ran.search(&view, &Request{Query: "apple pear", Distinct: "price", Limit: 10, MaxTotal: 1000})
 		if err != nil {
@@ -47,7 +46,7 @@ func TestRoundsAreForTheFirstView(t *testing.T) {
 	ran.wants(t, distinctRetry)
 }
 
-// comesAgain asks inLaterViews about the bucket of two words.
+// comesAgain calls inLaterViews for the bucket of two words.
 func comesAgain(t *testing.T, ix *Index, words string) bool {
 	t.Helper()
 	s := &search{job: job{request: request{ctx: context.Background(), r: &Request{Query: words}}, findings: findings{ix: ix}}, scratch: scratch{memory: memories.Get().(*memory)}}

@@ -12,7 +12,7 @@ import (
 	"svc/segment"
 )
 
-// places makes documents in clusters, so that many are equally far, and some without a place.
+// places makes clustered documents, so that many have equal distances, and some without a location.
 func places(rng *rand.Rand, n int) [][]*document {
 	parts := make([][]*document, 3)
 	centers := make([]point, 1+rng.IntN(6))
@@ -36,8 +36,8 @@ func places(rng *rand.Rand, n int) [][]*document {
 	return parts
 }
 
-// TestRingsAreASortByDistance compares the walk in rings with sorting all documents.
-func TestRingsAreASortByDistance(t *testing.T) {
+// TestRingsSortByDistance compares the ring search with sorting all documents.
+func TestRingsSortByDistance(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -85,7 +85,7 @@ func TestRingsAreASortByDistance(t *testing.T) {
 	ran.wants(t, ringSearch, rowByRow)
 }
 
-// byDistance sorts by groups of distance, then k, then id, as ranking does where at least geoBucketSize documents have a place.
+// byDistance sorts by groups of distance, then k, then id, like ranking if at least geoBucketSize documents have a location.
 func byDistance(docs []*document, from point, desc bool) []*document {
 	sign := 1
 	if desc {

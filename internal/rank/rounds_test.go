@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// TestRoundsBeginWherePositionsAreRead searches large buckets for groups, each word once. attributeRank splits them by the fields that have
-// the word: it makes no classes of all documents with the word, and rounds begin behind it. The hits are those that a reader of all
-// hits keeps.
-func TestRoundsBeginWherePositionsAreRead(t *testing.T) {
+// TestRoundsStartWherePositionsAreRead searches each word once, in large buckets with groups. attributeRank splits buckets by the fields
+// of the word, without classes of all its documents, and rounds start after it. The hits equal a selection from all hits.
+func TestRoundsStartWherePositionsAreRead(t *testing.T) {
 	defer func(l, group int) { listRows, groupRows = l, group }(listRows, groupRows)
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 5))
@@ -33,7 +32,7 @@ func TestRoundsBeginWherePositionsAreRead(t *testing.T) {
 	}
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"],"searchableAttributes":["title","text"],
 		"rankingRules":["words","typo","proximity","attributeRank","wordPosition","exactness"]}`), parts, nil)
-	ran, alone := taken{}, 0 // alone: searches without rounds
+	ran, alone := taken{}, 0 // alone counts searches without rounds
 	for n := range 40 {
 		listRows, groupRows = 4+rng.IntN(40), 10+rng.IntN(90)
 		asked := &Grouping{Field: "kind", New: 1 + rng.IntN(30), Hits: 1 + rng.IntN(3)}
@@ -60,13 +59,13 @@ func TestRoundsBeginWherePositionsAreRead(t *testing.T) {
 		}
 	}
 	if ran.wants(t, groupRounds, groupPrune, costSums); alone == 0 {
-		t.Error("all searches take rounds")
+		t.Error("all searches used rounds")
 	}
 }
 
-// TestRoundsCountWhatIsLeftOut searches large buckets in rounds in which rules judge no more documents than are looked for. Documents of
-// groups that have their hits are among these, and are left out before they are pulled.
-func TestRoundsCountWhatIsLeftOut(t *testing.T) {
+// TestRoundsCountPrunedDocuments searches large buckets in rounds, whose rules judge no more documents than the round requests. Documents
+// of full groups count among these, and are pruned before they are pulled.
+func TestRoundsCountPrunedDocuments(t *testing.T) {
 	defer func(l, hits, group int) { listRows, roundHits, groupRows = l, hits, group }(listRows, roundHits, groupRows)
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 4))
@@ -106,7 +105,7 @@ func TestRoundsCountWhatIsLeftOut(t *testing.T) {
 		if n%3 > 0 {
 			r.Sort = []SortKey{{Field: "price"}}
 		}
-		got := mustSearch(t, ix, r) // before the search for all hits, as its cached results would let this one take other paths
+		got := mustSearch(t, ix, r) // before the search for all hits, whose cached results would change the access path
 		ran.add(r.Plan)
 		want := hitsOfGroups(t, ix, r)
 		if !slices.EqualFunc(got.Hits, want, func(a, b Hit) bool { return a.ID == b.ID && a.Score == b.Score }) {
@@ -116,8 +115,8 @@ func TestRoundsCountWhatIsLeftOut(t *testing.T) {
 	ran.wants(t, groupRounds, groupPrune, scanInOrder)
 }
 
-// TestRoundsCountHopelessParts fills a group with the first parts of a set, before all of its parts were pulled: the others are left out at
-// once. They were among the documents that the round looks for, so those behind the set, of the other group, come in the next round.
+// TestRoundsCountHopelessParts fills a group with the first parts of a set: the remaining parts are dropped at once. They count as
+// documents of the round, so documents of the other group, after the set, come in the next round.
 func TestRoundsCountHopelessParts(t *testing.T) {
 	defer func(l, hits, group int) { listRows, roundHits, groupRows = l, hits, group }(listRows, roundHits, groupRows)
 	listRows, roundHits, groupRows = 8, 32, 20
@@ -141,7 +140,7 @@ func TestRoundsCountHopelessParts(t *testing.T) {
 	ran.wants(t, groupRounds, scanInOrder, walkValues)
 }
 
-// hitsOfGroups returns the hits of groups that a reader of all hits keeps, for a grouping by one field that every document has once.
+// hitsOfGroups selects the hits of groups from all hits, for a grouping by a field with one value in each document.
 func hitsOfGroups(t *testing.T, ix *Index, r Request) (kept []Hit) {
 	t.Helper()
 	asked := r.Grouping

@@ -10,7 +10,7 @@ import (
 	"svc/segment"
 )
 
-// TestOnlyDocument compares rowsNear with bitmaps filled one by one, and checks that only finds the document of a set of one.
+// TestOnlyDocument compares rowsNear with bitmaps filled row by row, and checks that only finds the document of a set of one.
 func TestOnlyDocument(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -56,7 +56,8 @@ func TestOnlyDocument(t *testing.T) {
 	}
 }
 
-// A walk returns a document with a similarity of its own as a part without rows. untaken leaves it out.
+// TestNearestDocumentsPassAlone checks that a walk returns a document with a unique similarity as a part without rows, and that
+// untaken removes it.
 func TestNearestDocumentsPassAlone(t *testing.T) {
 	of := func(all ...uint32) rows { return rows{roaring.BitmapOf(all...)} }
 	ix := &Index{Segments: make([]segment.Live, 1)}

@@ -9,8 +9,7 @@ import (
 	"svc/internal/settings"
 )
 
-// TestEveryRule searches with each kind of rule that the settings know, alone: what it says is well-formed, and bitmaps and lists
-// come to the same.
+// TestEveryRule searches with each kind of rule alone: its details are well-formed, and bitmaps and lists give equal results.
 func TestEveryRule(t *testing.T) {
 	defer func(c, l int) { classRows, listRows = c, l }(classRows, listRows)
 	docs := func() (all []*document) {
@@ -66,7 +65,7 @@ func TestEveryRule(t *testing.T) {
 							}
 						}
 						if len(h.Values) == 0 {
-							t.Fatal("nothing to merge by")
+							t.Fatal("there are no values to merge by")
 						}
 						if math.IsNaN(h.Score) || h.Score < 0 || h.Score > 1 {
 							t.Fatalf("score %v", h.Score)
@@ -82,7 +81,7 @@ func TestEveryRule(t *testing.T) {
 	}
 }
 
-// TestSimilaritiesOfAList compares the two ways of the vector rule.
+// TestSimilaritiesOfAList compares both implementations of the vector rule.
 func TestSimilaritiesOfAList(t *testing.T) {
 	var docs []*document
 	for i := range 30 {

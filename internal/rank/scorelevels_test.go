@@ -12,7 +12,7 @@ import (
 	"svc/internal/turns"
 )
 
-// numberScoring scores by a number alone.
+// numberScoring scores by one number.
 func numberScoring(t *testing.T) *Scoring {
 	t.Helper()
 	f, err := settings.ParseScoreFunctions([]byte(`{"levels":20,"functions":[{"name":"n","function":"linear","attribute":"n","scale":40}]}`),
@@ -23,13 +23,13 @@ func numberScoring(t *testing.T) *Scoring {
 	return &Scoring{Functions: f, Filters: make([]Filter, len(f.Functions))}
 }
 
-// scoreSearch starts a search that does nothing but compute scores.
+// scoreSearch starts a search that only computes scores.
 func scoreSearch(ix *Index, by *Scoring) *search {
 	ctx := context.Background()
 	return &search{job: job{request: request{ctx: ctx, turn: turns.Of(ctx), r: &Request{Scoring: by}}, findings: findings{ix: ix}}}
 }
 
-// TestCachedCostsOfForgedRows asks for the costs of rows that the segment does not have: in its last run, behind it, and far behind it.
+// TestCachedCostsOfForgedRows requests the costs of rows beyond the segment: in its last run, after it, and far after it.
 func TestCachedCostsOfForgedRows(t *testing.T) {
 	defer func(bits, rows int) { scoreRunBits, scoreRunRows = bits, rows }(scoreRunBits, scoreRunRows)
 	scoreRunBits, scoreRunRows = 4, 4
@@ -71,13 +71,13 @@ func TestCachedCostsOfForgedRows(t *testing.T) {
 	}
 }
 
-// frequentTop returns numbers of which half are the largest, so that no range of them has few rows.
+// frequentTop returns numbers half of which are the largest, so that no range of them has few rows.
 func frequentTop(i int) int { return 40 - i%2*(i%41) }
 
-// TestForgedRowsAmongScoredOnes searches with rows that the segment does not have.
+// TestForgedRowsAmongScoredOnes searches with rows beyond the segment.
 func TestForgedRowsAmongScoredOnes(t *testing.T) {
 	if invariant.Enabled {
-		t.Skip("the checks stop at rows that a segment does not have")
+		t.Skip("invariant checks reject rows beyond the segment")
 	}
 	defer func(list, bits, rows int) { listRows, scoreRunBits, scoreRunRows = list, bits, rows }(listRows, scoreRunBits, scoreRunRows)
 	listRows, scoreRunBits, scoreRunRows = 16, 6, 4
@@ -102,8 +102,8 @@ func TestForgedRowsAmongScoredOnes(t *testing.T) {
 	ran.wants(t, scoreCached)
 }
 
-// TestRunsAfterSmallBuckets sorts so that a small bucket comes before a large one with rows of the same run. The large one still gets the
-// costs of that run made, at the second search.
+// TestRunsAfterSmallBuckets sorts a small bucket before a large one with rows of the same run. The large one must still get the run's
+// costs cached in the second search.
 func TestRunsAfterSmallBuckets(t *testing.T) {
 	defer func(n int) { listRows = n }(listRows)
 	listRows = 64
@@ -130,20 +130,20 @@ func TestRunsAfterSmallBuckets(t *testing.T) {
 	}
 }
 
-// TestWhenRunsAreMade asks for a run with buckets of several sizes, search by search.
-func TestWhenRunsAreMade(t *testing.T) {
+// TestWhenRunsAreCached requests a run with buckets of several sizes, search by search.
+func TestWhenRunsAreCached(t *testing.T) {
 	var docs []*document
 	for i := range 100 {
 		docs = append(docs, doc(i, "n", i%41))
 	}
 	few, many := scoreRunRows-1, scoreRunRows
 	for _, c := range []struct {
-		searches [][]int // how many rows the buckets of each search ask for
-		cached   string  // whether the last bucket of each search got costs
+		searches [][]int // number of rows of the buckets of each search
+		cached   string  // whether the last bucket of each search used cached costs
 	}{
 		{[][]int{{few}, {few}, {few, few}, {0}}, "----"},
 		{[][]int{{many}, {many}, {few}, {0}}, "-+++"},
-		{[][]int{{many, many, many}, {0}, {many, few}}, "--+"}, // one search does not count twice
+		{[][]int{{many, many, many}, {0}, {many, few}}, "--+"}, // one search counts only once
 		{[][]int{{few, many}, {few, many}, {few}}, "-++"},
 		{[][]int{{0, 0, many}, {0, few, many}, {0, few}}, "-++"},
 	} {

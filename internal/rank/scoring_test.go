@@ -18,7 +18,7 @@ import (
 	"svc/segment"
 )
 
-// scoreShares is what score functions say of a document, by their definitions.
+// scoreShares computes the shares of score functions for a document by their definitions.
 func (o *oracle) scoreShares(d *stored) []float64 {
 	var shares []float64
 	s := o.r.Scoring
@@ -52,7 +52,7 @@ func (o *oracle) scoreShares(d *stored) []float64 {
 	return shares
 }
 
-// scoredNumber returns a value as the number that a function looks at.
+// scoredNumber returns a value as the number that a function uses.
 func scoredNumber(f *settings.ScoreFunction, v any) (float64, bool) {
 	x, isNumber := v.(float64)
 	switch {
@@ -159,7 +159,7 @@ func (m *maker) scoring(t testing.TB, ix *Index) *Scoring {
 	return s
 }
 
-// TestScoreLevelsInLargeBuckets compares searches of larger random indexes, whose buckets are split level by level, with the oracle.
+// TestScoreLevelsInLargeBuckets compares searches of larger random indexes, whose buckets are split by level, with the oracle.
 func TestScoreLevelsInLargeBuckets(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -236,7 +236,7 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 		if m.chance(30) {
 			r.Sort = []SortKey{{Field: "price"}}
 		}
-		for range m.IntN(20) * m.IntN(2) { // each makes the costs of one run
+		for range m.IntN(20) * m.IntN(2) { // each caches the costs of one run
 			mustSearch(t, ix, *r)
 		}
 		r.Plan = new(Plan)
@@ -265,7 +265,7 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 	}
 	ran.wants(t, scoreLevels, scoreBounds, scoreCached)
 	if scarce.wants(t, scoreLevels); scarce[scoreBounds]+scarce[scoreCached] > 0 {
-		t.Errorf("%d times there were bounds of rows without memory for them", scarce[scoreBounds])
+		t.Errorf("bounds of rows were used %d times without memory for them", scarce[scoreBounds])
 	}
 }
 
@@ -276,7 +276,7 @@ func showHits(hits []Hit, i int) string {
 	return fmt.Sprintf("document %d: %s", hits[i].ID, hits[i].Details)
 }
 
-// TestScoresLast: answers stay the same for a hundredth of the shortest scale, an hour at most.
+// TestScoresLast checks how long answers stay the same: a hundredth of the shortest scale, at most an hour.
 func TestScoresLast(t *testing.T) {
 	parse := func(text string) *Scoring {
 		f, err := settings.ParseScoreFunctions([]byte(text), "p", "invalid_search_score_functions")

@@ -11,8 +11,8 @@ import (
 	"svc/internal/settings"
 )
 
-// BenchmarkScore searches 500,000 documents by two score functions, of a date and of a number, for a word that 1,250 of them have, for one
-// that 50,000 have, and for all. Nothing is cached. The same searches without the functions come first.
+// BenchmarkScore searches 500,000 documents with two score functions, of a date and of a number: a word of 1,250 documents, a word of
+// 50,000, and all documents. Nothing is cached. The same searches without functions come first.
 func BenchmarkScore(b *testing.B) {
 	const documents, now = 500_000, 1_700_000_000
 	r := rand.New(rand.NewPCG(1, 1))

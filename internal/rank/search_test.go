@@ -91,23 +91,23 @@ func TestQueriesFind(t *testing.T) {
 	}
 }
 
-// TestStopWordBeginsWords searches for a stop word that texts have as such, and as another word of the same form (à). So many words begin
-// with it that they have a posting together: while it is typed, it finds them all.
-func TestStopWordBeginsWords(t *testing.T) {
+// TestStopWordIsAPrefix searches a stop word that texts have as such and as another word of the same form (à). The words that start with
+// it are so many that they share a posting: as a prefix, it finds all of them.
+func TestStopWordIsAPrefix(t *testing.T) {
 	part := []*document{doc(0, "t", "a"), doc(1, "t", "à")}
 	for id := 2; id < 42; id++ {
 		part = append(part, doc(id, "t", fmt.Sprintf("a%c%c", 'b'+id/20, 'b'+id%20)))
 	}
 	ix := build(t, parseSettings(t, `{"stopWords":["a"]}`), [][]*document{part}, nil)
 	if p, ok := ix.Segments[0].Prefix([]byte("a")); !ok || p.Most() < 40 {
-		t.Fatal("there is no posting of the words")
+		t.Fatal("the prefix has no posting")
 	}
 	if n := mustSearch(t, ix, Request{Query: "a", Limit: 100, MaxTotal: 100}).Total; n != 42 {
 		t.Errorf("it finds %d documents, want 42", n)
 	}
 }
 
-func TestDeadlineGivesWhatThereIs(t *testing.T) {
+func TestDeadlineReturnsPartialResults(t *testing.T) {
 	ix := build(t, parseSettings(t, `{}`), [][]*document{{doc(0, "t", "x aaa"), doc(1, "t", "aaa")}, {doc(2, "t", "aaa bbb"), doc(3, "t", "zzz")}}, nil)
 	res := mustSearch(t, ix, Request{Query: "aaa bbb", Scores: true, Details: true, Deadline: time.Now().Add(-time.Second)})
 	if got := found(res); got != "0 1 2" || !res.Degraded || res.Total != 3 {
@@ -127,7 +127,7 @@ func TestDeadlineGivesWhatThereIs(t *testing.T) {
 	}
 }
 
-// overAt is a context of which time is over when it is asked so many times, but not later.
+// overAt is a context whose deadline has passed at one of the calls, but not later.
 type overAt struct {
 	context.Context
 	left int
@@ -140,8 +140,8 @@ func (c *overAt) Err() error {
 	return nil
 }
 
-// Whenever time is over, what is left is added without the deleted documents.
-func TestDeadlineLeavesDeletedOut(t *testing.T) {
+// TestDeadlineOmitsDeletedDocuments passes the deadline at each call in turn: the rest of the documents is added without the deleted ones.
+func TestDeadlineOmitsDeletedDocuments(t *testing.T) {
 	ix := build(t, parseSettings(t, `{}`), [][]*document{
 		{doc(0, "t", "aaa bbb"), doc(1, "t", "aaa"), doc(2, "t", "aaa bbb ccc"), doc(3, "t", "aaa")}, {doc(4, "t", "aaa"), doc(5, "t", "aaa bbb")},
 	}, map[segment.DocID]bool{0: true, 3: true})
@@ -151,7 +151,7 @@ func TestDeadlineLeavesDeletedOut(t *testing.T) {
 		for _, offset := range []int{0, 4, 5} {
 			ctx.left = k
 			res, err := Search(ctx, ix, &Request{Query: "aaa bbb ccc", HitsOnly: true, Brief: true, Offset: offset, Limit: 20, MaxTotal: 1000})
-			if err != nil { // it was over at the end
+			if err != nil { // the deadline passed at the end
 				continue
 			}
 			want := max(0, 4-offset)
@@ -167,11 +167,11 @@ func TestDeadlineLeavesDeletedOut(t *testing.T) {
 		}
 	}
 	if degraded < 2 {
-		t.Errorf("time was over in %d searches", degraded)
+		t.Errorf("the deadline passed in %d searches", degraded)
 	}
 }
 
-// When the page is full and time is over, duplicates are not looked for any more.
+// TestDeadlineEndsDeduplication checks that duplicates are no longer searched once the page is full and the deadline has passed.
 func TestDeadlineEndsDeduplication(t *testing.T) {
 	defer func(n int) { clockRows = n }(clockRows)
 	clockRows = 10
@@ -182,7 +182,7 @@ func TestDeadlineEndsDeduplication(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["group"]}`), [][]*document{docs}, nil)
 	r := Request{Distinct: "group", Limit: 2}
 	if res := mustSearch(t, ix, r); res.Total != 15 {
-		t.Errorf("%d groups with time, want 15", res.Total)
+		t.Errorf("%d groups before the deadline, want 15", res.Total)
 	}
 	r.Deadline = time.Unix(1, 0)
 	res := mustSearch(t, ix, r)
@@ -244,7 +244,7 @@ func TestSortByDistance(t *testing.T) {
 		t.Errorf("ascending: %s", got)
 	}
 	const want = `{"_geoPoint(0, 0):asc":{"order":0,"value":{"lat":1.0,"lng":0.0},"distance":111194.927},"t:asc":{"order":1,"value":"a"}}`
-	for _, h := range asc.Hits[:2] { // 11 cm apart: one group, which shows its first document
+	for _, h := range asc.Hits[:2] { // 11 cm apart: one group, with the distance of its first document
 		if string(h.Details) != want {
 			t.Errorf("document %d: %s, want %s", h.ID, h.Details, want)
 		}
@@ -331,7 +331,7 @@ func TestSearchesShareAView(t *testing.T) {
 	wait.Wait()
 }
 
-// A rule that stands before words judges the documents that lack words by those that they have: none vanishes.
+// TestRulesBeforeWordsListAll checks that a rule before words ranks documents that lack words by the words that they have, and drops none.
 func TestRulesBeforeWordsListAll(t *testing.T) {
 	docs := [][]*document{{
 		doc(0, "t", "red", "n", 1), doc(1, "t", "x red green", "n", 1), doc(2, "t", "red green blue", "n", 1),
@@ -358,7 +358,7 @@ func TestRulesBeforeWordsListAll(t *testing.T) {
 	}
 }
 
-// With the precision byAttribute, a word that is asked for twice is in one field with itself.
+// TestRepeatedWordByAttribute checks that with the precision byAttribute a repeated word shares a field with itself.
 func TestRepeatedWordByAttribute(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"proximityPrecision":"byAttribute","rankingRules":["words","proximity"]}`), [][]*document{{
 		doc(0, "t", "fox uber"), doc(1, "t", "uber uber fox"), doc(2, "t", "uber", "u", "fox"),
@@ -378,8 +378,8 @@ func TestRepeatedWordByAttribute(t *testing.T) {
 	}
 }
 
-// TestSegmentCachesAcrossViews searches views that come one after another, with more and more documents deleted and other
-// segments, and compares what they find with what a view finds that was never asked before.
+// TestSegmentCachesAcrossViews searches a series of views, with more and more deleted documents and other segments, and compares the
+// results with those of a view without caches.
 func TestSegmentCachesAcrossViews(t *testing.T) {
 	defer func(c, l, lead int) { classRows, listRows, largeRows = c, l, lead }(classRows, listRows, largeRows)
 	classRows, listRows, largeRows = 2, 3, 4
@@ -419,7 +419,7 @@ func TestSegmentCachesAcrossViews(t *testing.T) {
 			}
 			fresh := view
 			view.Cache, fresh.Cache = query.NewCache(memory, kept...), query.NewCache(resultcache.New(16<<20))
-			for range 2 { // what is wished for again is made
+			for range 2 { // the second request fills the cache
 				for _, r := range requests {
 					got, err := Search(context.Background(), &view, r)
 					if err != nil {

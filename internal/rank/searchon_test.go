@@ -8,7 +8,8 @@ import (
 	"svc/internal/query"
 )
 
-// With attributesToSearchOn, whatever is more than one word of the query matches inside the searched attributes.
+// TestPhrasesMatchInSearchedFields checks that with attributesToSearchOn phrases, synonyms and joined or split words match only in the
+// searched attributes.
 func TestPhrasesMatchInSearchedFields(t *testing.T) {
 	for _, precision := range []string{"byWord", "byAttribute"} {
 		for _, spare := range []int{0, 80} { // larger segments cache the rows of phrases
@@ -36,7 +37,7 @@ func TestPhrasesMatchInSearchedFields(t *testing.T) {
 				{"big boss", "t", "2", "1 2 3"},
 				{"captainmarvel", "t", "2", "1 2 3"},
 				{"captainmarvel", "d", "1 3 4", "1 3 4"},
-				// Most documents have marv and el, but in the other attribute.
+				// Most documents have marv and el in the other attribute.
 				{"marvel ", "t", "2 1 3 5", "2 1 3 5"},
 				{"marvel ", "d", "1 3 4 5 6", "1 3 4 5 6"},
 			} {
@@ -54,7 +55,7 @@ func TestPhrasesMatchInSearchedFields(t *testing.T) {
 	}
 }
 
-// sameIDs compares two lists without regard to order.
+// sameIDs compares two lists, ignoring their order.
 func sameIDs(a, b string) bool {
 	x, y := strings.Fields(a), strings.Fields(b)
 	slices.Sort(x)
@@ -62,7 +63,7 @@ func sameIDs(a, b string) bool {
 	return slices.Equal(x, y)
 }
 
-// The rules see a phrase, a synonym or a split word in the searched attributes only.
+// TestRulesSeePhrasesInSearchedFields checks that rules use phrases, synonyms and split words only in the searched attributes.
 func TestRulesSeePhrasesInSearchedFields(t *testing.T) {
 	for _, c := range []struct{ rules, query, want string }{
 		{`["words","wordPosition"]`, "red", "1 0"},
@@ -70,7 +71,7 @@ func TestRulesSeePhrasesInSearchedFields(t *testing.T) {
 		{`["words","wordPosition"]`, "sunflower", "3 2 4"},
 		{`["words","wordPosition"]`, `"sun flower"`, "3 2 4"},
 		{`["words","proximity"]`, "red car", "1 0"},
-		{`["words","exactness"]`, `"sun flower"`, "2 3 4"}, // no title begins with it
+		{`["words","exactness"]`, `"sun flower"`, "2 3 4"}, // no title starts with it
 	} {
 		ix := build(t, parseSettings(t, `{"searchableAttributes":["title","body"],"synonyms":{"red":["blue"]},"rankingRules":`+c.rules+`}`), [][]*document{{
 			doc(0, "title", "x x x x x x x x red x x x car", "body", "blue car, red"),

@@ -11,8 +11,8 @@ import (
 	"svc/segment"
 )
 
-// TestSortOfARangeAgainstOracle sorts documents by what they were filtered by: those with the first or the last values are not among
-// them, and some have several values, on both sides of the bound.
+// TestSortOfARangeAgainstOracle sorts documents by the field of their filter: those with the first or last values are excluded, and some
+// have several values on both sides of the bound.
 func TestSortOfARangeAgainstOracle(t *testing.T) {
 	defer func(l, i int) { listRows, idleSteps = l, i }(listRows, idleSteps)
 	seed := rand.Uint64()
@@ -79,7 +79,7 @@ func TestSortOfARangeAgainstOracle(t *testing.T) {
 	}
 }
 
-// TestSortCostsAgainstValues numbers rows of several segments by their values, of which rows may have several, or none.
+// TestSortCostsAgainstValues numbers rows of several segments by their values. Rows may have several values or none.
 func TestSortCostsAgainstValues(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -12,8 +12,8 @@ import (
 	"svc/segment"
 )
 
-// Of documents that are equal under all rules, those come first that are spelt like the query. The query with other
-// accents is asked first, and each query more than once: answers may be cached.
+// TestAccentsBreakTies checks that documents spelt like the query come first among those that are equal under all rules. The query with
+// other accents comes first, and each query is repeated, since answers may be cached.
 func TestAccentsBreakTies(t *testing.T) {
 	defer func(rows int) { largeRows = rows }(largeRows)
 	largeRows = 2
@@ -42,7 +42,7 @@ func TestAccentsBreakTies(t *testing.T) {
 		{some, Request{Query: "resume", Distinct: "price"}, []segment.DocID{1, 5}},
 		{some, Request{Query: "résumé", Distinct: "price"}, []segment.DocID{0, 2}},
 		{some, Request{Query: "resume", Offset: 1, Limit: 3}, []segment.DocID{5, 0, 2}},
-		{some, Request{Query: "resume x"}, []segment.DocID{0, 1, 5, 2, 3, 4}}, // more words come first
+		{some, Request{Query: "resume x"}, []segment.DocID{0, 1, 5, 2, 3, 4}}, // documents with more words come first
 		{`{"rankingRules":["price:desc"],"sortableAttributes":["price"]}`, Request{Query: "resume"}, []segment.DocID{5, 2, 4, 1, 0, 3}},
 		{some, Request{}, []segment.DocID{0, 1, 2, 3, 4, 5}},
 	} {
@@ -74,7 +74,7 @@ func TestAccentsBreakTies(t *testing.T) {
 	}
 }
 
-// TestSpellingsAreCachedWithSegments asks one view, and then another of the same segments, which finds what the first one has cached.
+// TestSpellingsAreCachedWithSegments searches one view, and then another one of the same segments, which uses the first one's cache.
 // Searches of some fields cache nothing.
 func TestSpellingsAreCachedWithSegments(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"rankingRules":["words"]}`), [][]*document{{doc(0, "title", "café"), doc(1, "title", "cafe")}}, nil)
@@ -99,7 +99,7 @@ func TestSpellingsAreCachedWithSegments(t *testing.T) {
 		t.Errorf("cached at first: %v, then: %v", first, again)
 	}
 
-	// Spellings that tell no documents apart are cached, too, and the walk that finds them is spared.
+	// Spellings that do not distinguish documents are cached, too, which saves the walk.
 	if _, err := Search(context.Background(), ix, &Request{Query: "cafè", Limit: 9, MaxTotal: 9}); err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +109,12 @@ func TestSpellingsAreCachedWithSegments(t *testing.T) {
 	}
 	segmentSpellings.Put(scope, key, first, 1)
 	if got, err := Search(context.Background(), ix, &Request{Query: "cafè", Limit: 9, MaxTotal: 9}); err != nil || got.Hits[0].ID != 0 {
-		t.Errorf("what is cached is not used: %v, %v", got, err)
+		t.Errorf("the cache is not used: %v, %v", got, err)
 	}
 }
 
-// Scores and their details are as they are without accents.
-func TestSpellingsAreInNoScore(t *testing.T) {
+// TestSpellingsAreNotScored checks that accents do not affect scores and their details.
+func TestSpellingsAreNotScored(t *testing.T) {
 	ix := build(t, parseSettings(t, `{}`), [][]*document{{doc(0, "title", "café"), doc(1, "title", "cafe")}}, nil)
 	got, err := Search(context.Background(), ix, &Request{Query: "cafe", Limit: 9, MaxTotal: 9, Scores: true, Details: true, Values: true})
 	if err != nil {
@@ -129,8 +129,8 @@ func TestSpellingsAreInNoScore(t *testing.T) {
 	}
 }
 
-// Where too many spellings begin with a word that may be unfinished, those of the word alone count. If it is typed without accents, they
-// always do.
+// TestSpellingsOfShortPrefixes checks that only the spellings of the word itself count if too many spellings start with a possibly
+// unfinished word, and always if it is typed without accents.
 func TestSpellingsOfShortPrefixes(t *testing.T) {
 	docs := []*document{doc(0, "title", "abc")}
 	for i := range 120 {

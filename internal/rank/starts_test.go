@@ -14,9 +14,9 @@ import (
 	"svc/segment"
 )
 
-// TestDocumentsThatBeginWithTheWord asks for one word or phrase among many documents that have it at different places. A page that
-// is filled by documents that begin with it has the hits that a list of all documents gives.
-func TestDocumentsThatBeginWithTheWord(t *testing.T) {
+// TestStartsWithMatches searches a word or phrase that many documents have at different positions. A page that documents with a
+// starts-with match fill must equal that of a list of all documents.
+func TestStartsWithMatches(t *testing.T) {
 	defer func(c, l, s, b, n int) {
 		classRows, listRows, stopRows, startBytes, positions.ShortRows = c, l, s, b, n
 	}(classRows, listRows, stopRows, startBytes, positions.ShortRows)
@@ -63,7 +63,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 			case 1:
 				r.Query = strings.ToValidUTF8(r.Query[:1+rng.IntN(len(r.Query))], "")
 			case 2:
-				r.Query = []string{"fox es", "fo xy", "re ad"}[rng.IntN(3)] // found as one word
+				r.Query = []string{"fox es", "fo xy", "re ad"}[rng.IntN(3)] // matches one joined word
 			}
 			if rng.IntN(4) == 0 {
 				r.Query = "the " + r.Query
@@ -98,7 +98,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 	}
 }
 
-// accented writes some in a hundred words with accents.
+// accented writes a percentage of words with accents.
 func accented(rng *rand.Rand, word string, percent int) string {
 	if rng.IntN(100) < percent {
 		return strings.NewReplacer("o", "ó", "e", "é").Replace(word)
@@ -106,7 +106,7 @@ func accented(rng *rand.Rand, word string, percent int) string {
 	return word
 }
 
-// TestFieldsOfStopWordsAlone asks for a word that is not counted: the fields that consist of it have no number of words.
+// TestFieldsOfStopWordsAlone searches a word that is not counted: fields that consist of it have no word count.
 func TestFieldsOfStopWordsAlone(t *testing.T) {
 	defer func(c, l, s, b, n int) {
 		classRows, listRows, stopRows, startBytes, positions.ShortRows = c, l, s, b, n
@@ -124,7 +124,7 @@ func TestFieldsOfStopWordsAlone(t *testing.T) {
 	ix.Cache = query.NewCache(resultcache.New(64 << 20))
 	classRows, listRows, stopRows, startBytes, positions.ShortRows = 1, 1, 16, 1<<20, 0
 	ran := taken{}
-	for limit := 10; limit < 13; limit++ { // a set is kept when it is asked for again
+	for limit := 10; limit < 13; limit++ { // a set is cached by its second request
 		for _, q := range []string{"the", `"the"`} {
 			got, err := ran.search(ix, &Request{Query: q, Limit: limit, MaxTotal: 1000})
 			if err != nil {
@@ -140,7 +140,7 @@ func TestFieldsOfStopWordsAlone(t *testing.T) {
 	ran.wants(t, wordStarts)
 }
 
-// TestMoreHitsThanThereAre asks for as many hits as a number can say, of which the first documents have the word in another place.
+// TestMoreHitsThanThereAre requests the maximum number of hits. The first documents have the word at another position.
 func TestMoreHitsThanThereAre(t *testing.T) {
 	defer func(c, l, s, b int) { classRows, listRows, stopRows, startBytes = c, l, s, b }(classRows, listRows, stopRows, startBytes)
 	var docs []*document
@@ -160,13 +160,14 @@ func TestMoreHitsThanThereAre(t *testing.T) {
 	}
 }
 
-// TestPhrasesInTheirPlace asks for phrases of which some documents have each word in its place, but no searched field all of them.
+// TestPhrasesInTheirPlace searches phrases whose words some documents have at their exact positions, but not all of them in one
+// searched field.
 func TestPhrasesInTheirPlace(t *testing.T) {
 	defer func(c, l, b int) { classRows, listRows, startBytes = c, l, b }(classRows, listRows, startBytes)
 	for _, tt := range []struct {
 		precision, query string
 		on               []string
-		first, last      *document // ids aside
+		first, last      *document // except for ids
 	}{
 		{"byWord", `"fox red"`, []string{"body", "tags"}, doc(0, "title", "fox red", "tags", "fox", "body", "red"), doc(0, "title", "the", "body", "fox red the")},
 		{"byAttribute", `"fox red read foxy"`, nil, doc(0, "title", "fox red read", "body", "read red read foxy"), doc(0, "title", "fox red read foxy the", "body", "red")},
@@ -196,7 +197,7 @@ func TestPhrasesInTheirPlace(t *testing.T) {
 	}
 }
 
-// compareHits compares a page with that of a search that goes through all documents as a list.
+// compareHits compares a page with that of a search that ranks all documents as a list.
 func compareHits(t *testing.T, rules string, r Request, got, want []Hit) {
 	t.Helper()
 	same := func(a, b Hit) bool {

@@ -15,11 +15,11 @@ import (
 	"svc/segment"
 )
 
-// everyNth allows the documents whose ids have a remainder.
+// everyNth is a filter for documents whose ids have a given remainder.
 type everyNth struct {
 	ix      *Index
 	n, rest segment.DocID
-	unnamed bool // it has no key
+	unnamed bool // has no key
 	asked   []int
 }
 
@@ -64,15 +64,15 @@ var variants = []string{
 	`{"proximityPrecision":"byAttribute"}`,
 }
 
-// TestPagesAreRememberedAcrossViews asks the same few queries in many ways, in views that come one after another: each has lost a document
-// that was shown and some others, and most have another small segment. Hits, totals and candidates are those of a view that remembers
-// nothing, whatever was asked before, and no two sets of candidates have the same key. Sometimes an older view is asked again.
-func TestPagesAreRememberedAcrossViews(t *testing.T) {
+// TestCachedPagesAcrossViews repeats a few queries in many ways in a series of views: each one has lost a listed document and some others,
+// and most have another small segment. Hits, totals and candidates must equal those of a view without caches, and different sets of
+// candidates must have different keys. Sometimes an older view is searched again.
+func TestCachedPagesAcrossViews(t *testing.T) {
 	defer func(rows, hits int) { largeRows, maxTopHits = rows, hits }(largeRows, maxTopHits)
 	largeRows, maxTopHits = 50, 6
 	defer func(c, l, few int) { classRows, listRows, fewOf = c, l, few }(classRows, listRows, fewOf)
 	defer func(rows, hits int) { retryRows, retryHits = rows, hits }(retryRows, retryHits)
-	ran, later := taken{}, taken{} // later: of pages behind an offset
+	ran, later := taken{}, taken{} // later counts paths of pages with an offset
 	for seed := range uint64(3) {
 		if seed > 0 {
 			classRows, listRows, fewOf = 2, 3, 1
@@ -118,7 +118,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 			filter  *everyNth
 			variant int
 		}
-		// Questions of a family differ from its first in one thing each, so that a key which leaves that thing out is noticed.
+		// The questions of a family differ from the first in one property each, to detect a key without that property.
 		things := []func(q *question){
 			func(q *question) { q.variant = m.IntN(len(variants)) },
 			func(q *question) { q.Query = queries[m.IntN(len(queries))] },
@@ -170,10 +170,10 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 			segment int
 			key     string
 		}
-		keys := map[place]*roaring.Bitmap{} // what was found under them, deleted rows included
+		keys := map[place]*roaring.Bitmap{} // results by key, with deleted rows
 		var before [][]segment.Live
 		for round := range 14 {
-			n := max(2, min(round-4, len(c.Segments))) // at first without small ones
+			n := max(2, min(round-4, len(c.Segments))) // at first without small segments
 			lives := slices.Clone(c.Segments[:n])
 			if m.chance(20) && len(before) > 1 {
 				lives = before[m.IntN(len(before)-1)]
@@ -181,11 +181,11 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 				before = append(before, lives)
 			}
 			var shown []Hit
-			caches := make([]*query.Cache, len(variants)) // a view has one; these are as many views
+			caches := make([]*query.Cache, len(variants)) // one for each variant, as for separate views
 			for i := range caches {
 				caches[i] = query.NewCache(memory, scopes[:len(lives)]...)
 			}
-			for _, q := range append(questions, questions[:len(questions)/2]...) { // what is asked again may be kept with the view
+			for _, q := range append(questions, questions[:len(questions)/2]...) { // repeated queries may be cached with the view
 				view := *c
 				view.Segments, view.Settings, view.Cache = lives, under[q.variant], caches[q.variant]
 				view.Fields = settings.Resolve(names, view.Settings, "id")
@@ -273,9 +273,9 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 	later.wants(t, cachedHits)
 }
 
-// TestRememberedSegmentsAreNotFiltered asks twice: what a large segment has of a query is remembered the second time, also when a document
-// of it is deleted that the query does not find.
-func TestRememberedSegmentsAreNotFiltered(t *testing.T) {
+// TestCachedSegmentsAreNotFiltered searches twice: the results of a large segment are cached the second time, also if a document that does
+// not match the query is deleted.
+func TestCachedSegmentsAreNotFiltered(t *testing.T) {
 	defer func(rows int) { largeRows = rows }(largeRows)
 	largeRows = 50
 	var docs []*document
@@ -307,8 +307,8 @@ func TestRememberedSegmentsAreNotFiltered(t *testing.T) {
 	}
 }
 
-// TestHalfOfARememberedSegmentIsDeleted deletes as many documents as are left.
-func TestHalfOfARememberedSegmentIsDeleted(t *testing.T) {
+// TestHalfOfACachedSegmentIsDeleted deletes as many documents as it leaves.
+func TestHalfOfACachedSegmentIsDeleted(t *testing.T) {
 	defer func(rows int) { largeRows = rows }(largeRows)
 	largeRows = 50
 	var docs []*document

@@ -21,15 +21,15 @@ import (
 	"svc/segment"
 )
 
-// maker makes small worlds where words, typos, n-grams and splits collide.
+// maker makes small indexes in which words, typos, n-grams and splits collide.
 type maker struct {
 	*rand.Rand
 	words   []string
 	accents bool   // some letters have accents
-	spread  string // a key of synonyms with a stop word in it; "" for none
+	spread  string // a key of synonyms with a stop word; "": none
 }
 
-// written is a word as it is written: with accents here and there.
+// written returns a word with accents on some letters.
 func (m *maker) written(w string) string {
 	if !m.accents || m.chance(50) {
 		return w
@@ -55,7 +55,7 @@ func (m *maker) vocabulary() {
 	letters := []string{"a", "b", "c", "d"}
 	n := 5 + m.IntN(30)
 	if m.chance(5) {
-		n = 150 // enough for short prefixes with postings of their own, and wide ones
+		n = 150 // enough for postings of short prefixes
 	} else {
 		m.accents = m.chance(40)
 	}
@@ -71,7 +71,7 @@ func (m *maker) vocabulary() {
 	}
 	for range n / 2 {
 		switch w := m.word(); m.IntN(4) {
-		case 0: // an n-gram of two others
+		case 0: // two other words joined
 			m.words = append(m.words, w+m.word())
 		case 1: // the parts of a word
 			if at := m.IntN(len(w)); at > 0 {
@@ -99,7 +99,7 @@ func (m *maker) text(longest int) string {
 
 func (m *maker) documents(n int) []*document {
 	var docs []*document
-	single := m.chance(30) // no more than one price, a string
+	single := m.chance(30) // at most one price, a string
 	for i := range n {
 		pairs := []any{"title", m.text(4)}
 		if m.chance(70) {
@@ -140,7 +140,7 @@ func (m *maker) settings() string {
 			if m.chance(15) {
 				rules = append(rules, r.String())
 			}
-		case settings.Random, settings.Score: // few rules behind them matter
+		case settings.Random, settings.Score: // rules after them hardly matter
 			if r.Field = ""; k == settings.Random {
 				r.Seed = m.Uint64N(3)
 			}
@@ -249,7 +249,7 @@ func (m *maker) query() string {
 
 func (m *maker) request(sorts bool) *Request {
 	r := &Request{Query: m.query(), Strategy: query.Strategy(m.IntN(3)), MaxTotal: 1000, Limit: 1 + m.IntN(30)}
-	if m.chance(20) { // so few are counted that frequent words need no typos
+	if m.chance(20) { // a limit so small that frequent words need no typos
 		r.MaxTotal = 1 + m.IntN(6)
 	}
 	if m.chance(50) {
@@ -283,9 +283,8 @@ func (m *maker) request(sorts bool) *Request {
 	return r
 }
 
-// TestAgainstOracle compares random searches on random small indexes with the
-// answers of the oracle: order, totals, details, and scores bit by bit.
-// RANK_SEED repeats a run, RANK_WORLDS sets how many indexes it tries, RANK_WORLD tries one.
+// TestAgainstOracle compares random searches on random small indexes with the oracle: order, totals, details, and scores bit by bit.
+// RANK_SEED repeats a run, RANK_WORLDS sets the number of indexes, RANK_WORLD selects one.
 func TestAgainstOracle(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if v := os.Getenv("RANK_SEED"); v != "" {
@@ -316,7 +315,7 @@ func TestAgainstOracle(t *testing.T) {
 	if inside < 1000 {
 		t.Errorf("%d documents were found by parts of words", inside)
 	}
-	elsewhere := map[accessPath]bool{ // other tests compare these
+	elsewhere := map[accessPath]bool{ // other tests cover these
 		cachedHits: true, ringSearch: true, nearestFirst: true, filteredMatches: true, startsWith: true, knownStarts: true,
 		wordStarts: true, phraseStarts: true, pairsInOrder: true, groupRounds: true, groupPrune: true, leadingFirst: true,
 		scoreBounds: true, scoreCached: true, fewKept: true,
@@ -329,7 +328,7 @@ func TestAgainstOracle(t *testing.T) {
 	t.Log(ran)
 }
 
-// world compares searches in one index, and returns how many documents they found by parts of words.
+// world compares searches in one index, and returns how many documents matched by parts of words.
 func world(t *testing.T, m *maker, name string, ran taken) (inside int) {
 	body := m.settings()
 	s := parseSettings(t, body)
@@ -346,7 +345,7 @@ func world(t *testing.T, m *maker, name string, ran taken) (inside int) {
 			live = append(live, d)
 		}
 	}
-	// Most buckets here are small; what is made for large ones is tried on them, too.
+	// Most buckets here are small, so the paths for large ones run on them, too.
 	if m.chance(50) {
 		classRows, listRows, stopRows, unorderedRows = m.IntN(3), m.IntN(3), 1+m.IntN(3)*(1+9*m.IntN(2)), m.IntN(3)
 		maxMarking, startBytes, positions.DenseRows, idleSteps = m.IntN(3)+m.IntN(2)<<10, 1000*m.IntN(2), 1+99*m.IntN(2), 1+m.IntN(3)
@@ -363,7 +362,7 @@ func world(t *testing.T, m *maker, name string, ran taken) (inside int) {
 	segment.NeighbourRows = 1 + m.IntN(4)
 	ix := buildWith(t, s, parts, deleted, m.chance(30))
 	o := newOracle(ix, live)
-	if m.chance(20) { // searches then tell what they are going to read
+	if m.chance(20) { // searches then announce what they will read
 		mapped.FitIn(-1)
 		defer mapped.FitIn(math.MaxInt64)
 	}
@@ -382,10 +381,10 @@ func world(t *testing.T, m *maker, name string, ran taken) (inside int) {
 		if r.SearchOn != nil && slices.ContainsFunc(r.SearchOn, func(f string) bool { _, ok := ix.Fields.ID(f); return !ok }) {
 			r.SearchOn = nil
 		}
-		if m.chance(50) { // nil stands for all live rows
+		if m.chance(50) { // nil means all live rows
 			r.Universe = universe(ix)
 		}
-		if r.Distinct != "" && m.chance(50) { // what was kept for those who want scores is of no use to others
+		if r.Distinct != "" && m.chance(50) { // caches with scores are not used without scores
 			other := *r
 			other.Scores, other.Details = !r.Scores, !r.Scores
 			for range 2 {
@@ -396,7 +395,7 @@ func world(t *testing.T, m *maker, name string, ran taken) (inside int) {
 		}
 		var got *Result
 		hitsOnly := false
-		for range 1 + 2*m.IntN(2) { // what is asked again is answered from what was kept
+		for range 1 + 2*m.IntN(2) { // a repeated search uses the caches
 			var err error
 			ask := *r
 			hitsOnly = m.chance(30)

@@ -10,7 +10,8 @@ import (
 	"svc/segment"
 )
 
-// The levels of all live documents of a node are those of the node without the deleted ones, whether each document is looked for or not.
+// TestTypoLevelsOfLiveDocuments checks that the levels of a node's live documents equal its levels without the deleted documents, with and
+// without lookups of single documents.
 func TestTypoLevelsOfLiveDocuments(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -34,7 +35,7 @@ func TestTypoLevelsOfLiveDocuments(t *testing.T) {
 			}
 		}
 		in := roaring.AndNot(found.Any, deleted)
-		if rng.IntN(3) == 0 { // some of them
+		if rng.IntN(3) == 0 { // only some live documents
 			for it := in.Clone().Iterator(); it.HasNext(); {
 				if row := it.Next(); rng.IntN(4) == 0 {
 					in.Remove(row)

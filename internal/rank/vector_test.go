@@ -16,13 +16,13 @@ import (
 	"svc/segment"
 )
 
-// judged is a document as the slow evaluation sees it.
+// judged is a document in the reference implementation.
 type judged struct {
 	*document
 	similarity float32 // −1: no vector
 }
 
-// similar is the similarity of a document's nearest vector, worked out in the plainest way.
+// similar is the reference similarity of a document's nearest vector.
 func similar(d *document, queries [][]float32) float64 {
 	best := -1.0
 	for at := 0; at < len(d.vectors); at += testEmbedder.Dimensions {
@@ -42,7 +42,7 @@ func similar(d *document, queries [][]float32) float64 {
 	return best
 }
 
-// exact asks the segment for the similarity of one row, whose last bits decide what is equal.
+// exact returns the segment's similarity of one row, whose last bits decide about equality.
 func exact(t *testing.T, ix *Index, d *document, queries [][]float32) float32 {
 	for _, s := range ix.Segments {
 		for row := range s.Rows() {
@@ -65,7 +65,7 @@ func exact(t *testing.T, ix *Index, d *document, queries [][]float32) float32 {
 	return 0
 }
 
-// keyOrder compares two documents by a sort on price, which holds numbers only.
+// keyOrder compares two documents by a sort on price, which has only numbers.
 func keyOrder(a, b *document, desc bool) int {
 	value := func(d *document) (float64, bool) {
 		all := d.values["price"]
@@ -99,8 +99,8 @@ func keyOrder(a, b *document, desc bool) int {
 	return cmp.Compare(x, y)
 }
 
-// slowSemantic ranks all documents one by one. before and after are the directions of the sorts on price around
-// the vector rule, 0 for none.
+// slowSemantic ranks all documents one by one. before and after are the directions of sorts on price before and after the vector
+// rule; 0: no sort.
 func slowSemantic(docs []judged, r *Request, before, after int) (hits []judged, total int) {
 	if r.Vectors.Only {
 		before, after = 0, 0
@@ -112,7 +112,7 @@ func slowSemantic(docs []judged, r *Request, before, after int) (hits []judged, 
 		return keyOrder(a.document, b.document, dir < 0)
 	}
 	if before != 0 {
-		after = 0 // a field is sorted by once
+		after = 0 // a field is sorted by only once
 	}
 	docs = slices.Clone(docs)
 	slices.SortFunc(docs, func(a, b judged) int {
@@ -126,7 +126,7 @@ func slowSemantic(docs []judged, r *Request, before, after int) (hits []judged, 
 	}
 	dropped := map[segment.DocID]bool{}
 	seen := map[any]bool{}
-	// groups cuts a sorted list where documents differ.
+	// groups splits a sorted list where documents differ.
 	groups := func(all []judged, differ func(a, b judged) bool) (list [][]judged) {
 		for i := range all {
 			if i == 0 || differ(all[i-1], all[i]) {
@@ -274,7 +274,7 @@ func TestSemanticEqualsPlainEvaluation(t *testing.T) {
 			}
 			var docs []judged
 			for _, d := range live {
-				if rng.IntN(4) == 0 { // the filter leaves it out
+				if rng.IntN(4) == 0 { // the filter excludes it
 					for i, seg := range ix.Segments {
 						for row := range seg.Rows() {
 							if seg.DocID(segment.Row(row)) == d.id {
@@ -362,7 +362,7 @@ func TestShift(t *testing.T) {
 	}
 }
 
-// A segment all of whose documents are duplicates has no candidates left, but a bitmap.
+// TestDistinctCandidatesAreNeverNil checks that a segment of duplicates only has an empty bitmap of candidates, not nil.
 func TestDistinctCandidatesAreNeverNil(t *testing.T) {
 	s := parseSettings(t, `{"filterableAttributes": ["kind"]}`)
 	ix := build(t, s, [][]*document{{doc(0, "kind", "a")}, {doc(1, "kind", "a")}}, nil)
@@ -378,8 +378,9 @@ func TestDistinctCandidatesAreNeverNil(t *testing.T) {
 	}
 }
 
-// Documents without vectors are no hits of a semantic search, so none of them is a duplicate, on pages behind the end, too.
-func TestDistinctOfSemanticSearchBehindTheEnd(t *testing.T) {
+// TestDistinctOfSemanticSearchPastTheEnd checks that documents without vectors, which are not hits of a semantic search, do not count as
+// duplicates, even on pages past the end.
+func TestDistinctOfSemanticSearchPastTheEnd(t *testing.T) {
 	with := doc(2, "kind", "b")
 	with.vectors = []float32{1, 0, 0}
 	ix := build(t, parseSettings(t, `{"filterableAttributes": ["kind"]}`), [][]*document{{doc(0, "kind", "a"), doc(1, "kind", "a"), with}}, nil)
