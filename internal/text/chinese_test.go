@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// slowWords are the words of a dictionary with the logarithms of their frequencies.
+// slowWords maps the words of a dictionary to the logarithms of their frequencies.
 type slowWords map[string]float64
 
-// of looks a word up, as it is written and simplified.
+// of looks a word up, as written and simplified.
 func (w slowWords) of(s []rune) (ln float64, ok bool) {
 	simplified := slices.Clone(s)
 	for i, r := range s {
@@ -28,7 +28,7 @@ func (w slowWords) of(s []rune) (ln float64, ok bool) {
 	return ln, ok
 }
 
-// slowChinese cuts ideographs by the definition: every substring is looked up.
+// slowChinese segments ideographs by the definition: it looks up every substring.
 func slowChinese(words slowWords, text string) []string {
 	s := []rune(text)
 	n := len(s)
@@ -51,8 +51,8 @@ func slowChinese(words slowWords, text string) []string {
 	return cut
 }
 
-// slowRecut cuts a word of more than two characters into words of two, or of three without any of two, of all ways to do so the first
-// that leaves the fewest characters alone.
+// slowRecut splits a word of more than two characters into words of two characters, or words of three that contain none of two. Of all
+// splits it takes the first one with the fewest single characters.
 func slowRecut(words slowWords, s []rune) []string {
 	if len(s) <= 2 {
 		return []string{string(s)}
@@ -108,7 +108,7 @@ func TestChineseAgainstDefinition(t *testing.T) {
 	simplified, inner := 0, 0
 	for range 2000 {
 		var b strings.Builder
-		other := rng.IntN(2) == 0 // some characters are written otherwise
+		other := rng.IntN(2) == 0 // some characters are replaced by variants
 		for range 1 + rng.IntN(8) {
 			w := []rune(all[rng.IntN(len(all))])
 			from := rng.IntN(len(w))
@@ -135,7 +135,7 @@ func TestChineseAgainstDefinition(t *testing.T) {
 			_, listed := slowWords(words).of([]rune(text[start:end]))
 			if form := string(appendFold(nil, []byte(text[start:end]), token.group, nil)); !listed || form != token.Inner.Form || start >= token.Start || end <= token.Start ||
 				!IsOfInner(form) || utf8.RuneCountInString(form) != 2 {
-				t.Fatalf("%s: an inner word %s from %d to %d, which ends in %s", text, token.Inner.Form, start, end, text[token.Start:token.End])
+				t.Fatalf("%s: an inner word %s from %d to %d, ending in %s", text, token.Inner.Form, start, end, text[token.Start:token.End])
 			}
 		}
 		if want := slowChinese(words, text); !slices.Equal(got, want) {
@@ -147,7 +147,7 @@ func TestChineseAgainstDefinition(t *testing.T) {
 	}
 }
 
-// TestTraditionalWords: words are cut alike in traditional, Japanese and simplified characters.
+// TestTraditionalWords checks that traditional, Japanese and simplified characters are segmented alike.
 func TestTraditionalWords(t *testing.T) {
 	a := New(Config{})
 	for _, test := range []struct{ text, want string }{
@@ -221,8 +221,9 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// TestLongRunsAreCutInParts: a run of more than maxChineseRun bytes is cut in parts, and the words around the end of a part alone differ.
-func TestLongRunsAreCutInParts(t *testing.T) {
+// TestLongRunsAreSplit checks that a run of more than maxChineseRun bytes is split into parts, which changes only the words
+// around their ends.
+func TestLongRunsAreSplit(t *testing.T) {
 	const before = 3 * (maxChineseRun/3 + 1) // bytes of the first part
 	s := "去" + strings.Repeat("大学", maxChineseRun/4)
 	end, alone := 0, 0

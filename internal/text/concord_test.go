@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// concorded keeps what a Concorder is told.
+// concorded records the calls of a Concorder.
 type concorded struct {
 	words []string
-	inner []string // behind how many words, and the form
+	inner []string // number of words before it, and its form
 	marks []concordMark
 }
 
@@ -44,7 +44,7 @@ func concordText(r *rand.Rand) string {
 	return b.String()
 }
 
-// TestConcordHasTheWordsOfTokens compares the words that a Concorder is told with those of Tokens, and what is cut from its marks on, in
+// TestConcordHasTheWordsOfTokens compares the words that a Concorder receives with those of Tokens, and tokens from its marks on, read in
 // parts, with the rest of the tokens.
 func TestConcordHasTheWordsOfTokens(t *testing.T) {
 	seed := rand.Uint64()
@@ -96,14 +96,14 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 			a.IndexConcord(&q, []byte(s), l, func(word []byte, at uint16) { both = append(both, fmt.Sprint(at, string(word))) }, &again)
 		}
 		if p.used&^q.used != 0 {
-			t.Fatalf("%q, %v: goes through %b, and with a concordance through %b", s, l, p.used, q.used)
+			t.Fatalf("%q, %v: uses pipelines %b, with a concordance %b", s, l, p.used, q.used)
 		}
-		p.used = q.used // which the end of a field does not end
+		p.used = q.used // which stays set at the end of a field
 		if !slices.Equal(indexed, both) || p != q {
 			t.Fatalf("%q, %v: %+v, %+v\n%q\n%q", s, l, p, q, indexed, both)
 		}
 		if !slices.Equal(again.words, want) || !slices.Equal(again.inner, inner) || !slices.Equal(again.marks, got.marks) {
-			t.Fatalf("%q, %v: other words or marks with an index", s, l)
+			t.Fatalf("%q, %v: words or marks differ with an index", s, l)
 		}
 		for _, m := range got.marks {
 			if r.IntN(4) > 0 {
@@ -116,7 +116,7 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 					words++
 				}
 				if words > m.words {
-					t.Fatalf("%q: a mark at %d behind %d words", s, m.at, m.words)
+					t.Fatalf("%q: a mark at %d after %d words", s, m.at, m.words)
 				}
 			}
 			rest := []byte(s[m.at:])
@@ -144,8 +144,8 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 	}
 }
 
-// TestFingerprintsTellAnalysesApart names what changes a fingerprint, and what does not.
-func TestFingerprintsTellAnalysesApart(t *testing.T) {
+// TestFingerprints checks which settings change a fingerprint, and which do not.
+func TestFingerprints(t *testing.T) {
 	base := New(Config{Separators: []string{"x", "y"}}).Fingerprint(nil)
 	for what, other := range map[string]uint64{
 		"order": New(Config{Separators: []string{"y", "x"}}).Fingerprint(nil),

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestPartsAreWholeTexts compares what a text is cut into part by part with what Tokens makes of it.
-func TestPartsAreWholeTexts(t *testing.T) {
+// TestTokensOfParts compares the tokens of a text that is read in parts with its Tokens.
+func TestTokensOfParts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -50,8 +50,8 @@ func TestPartsAreWholeTexts(t *testing.T) {
 	}
 }
 
-// TestTokensTileTexts cuts texts of characters that join others, or are dropped, between words of several scripts. Tokens tile them, and
-// an inner word begins before the token in which it ends.
+// TestTokensTileTexts tokenizes texts with characters that join others, or are dropped, between words of several scripts. Tokens must tile
+// the text, and an inner word must start before the token in which it ends.
 func TestTokensTileTexts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -92,8 +92,8 @@ func TestTokensTileTexts(t *testing.T) {
 	}
 }
 
-// TestPassStopsAtWhatIsWanted compares the words that are found when others are passed over with those among all tokens of a text.
-func TestPassStopsAtWhatIsWanted(t *testing.T) {
+// TestPassStopsAtWantedWords compares the words found while skipping others with those among all tokens of a text.
+func TestPassStopsAtWantedWords(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -138,6 +138,6 @@ func TestPassStopsAtWhatIsWanted(t *testing.T) {
 		}
 	}
 	if passed < 100 {
-		t.Errorf("words were passed over %d times", passed)
+		t.Errorf("words were skipped %d times", passed)
 	}
 }

@@ -13,7 +13,7 @@ func TestProfiles(t *testing.T) {
 	}
 	for _, p := range profiles() {
 		if _, ok := Locale(p.code); !ok {
-			t.Errorf("%s is no language that a locale can name", p.code)
+			t.Errorf("%s is not the language of a locale", p.code)
 		}
 		if len(p.trigrams) != farRank {
 			t.Errorf("%s has %d trigrams", p.code, len(p.trigrams))

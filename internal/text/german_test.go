@@ -30,14 +30,14 @@ func TestGermanListIsReplaced(t *testing.T) {
 	defer germanReplacement.Store(nil)
 	UseGermanWords("# mine\neins\nzwei")
 	if words := openGermanWords(); !words.has([]byte("Zwei")) || words.has([]byte("Versicherungs")) {
-		t.Error("the words are not those of the list")
+		t.Error("the words differ from the list")
 	}
 	UseGermanWords("")
 	if words := openGermanWords(); !words.has([]byte("mannheim")) || words.has([]byte("haus")) {
-		t.Error("an empty list has other words than those added")
+		t.Error("an empty list lacks added words, or has others")
 	}
 	if words := compileWords(nil); words.has(nil) || words.longest([]byte("haus")) != 0 {
-		t.Error("no words are some")
+		t.Error("an empty list has words")
 	}
 }
 
@@ -48,7 +48,7 @@ func TestGermanWords(t *testing.T) {
 	}
 	words := germanWords()
 	if n := words.words.Words(); n != len(list) {
-		t.Errorf("the automaton in the program has %d words, the list %d: go generate makes it", n, len(list))
+		t.Errorf("the compiled automaton has %d words, the list %d: run go generate", n, len(list))
 	}
 	for _, w := range append(list, "Straßen", "straßen", "Versicherungs", "versicherung", "Möglichkeits", "Übel", "übel", "zehnt") {
 		if !words.has([]byte(w)) {

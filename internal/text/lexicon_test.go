@@ -35,7 +35,7 @@ func TestJapaneseAndKorean(t *testing.T) {
 	}
 }
 
-// slowCost returns the least cost of cutting text, by the definition: every substring that is a word or may be an unknown one.
+// slowCost returns the least cost of segmenting a text by the definition, over every substring that is a word or may be an unknown one.
 func slowCost(l *plainLexicon, text []rune) int {
 	type word struct{ cost, right, end int }
 	n := len(text)
@@ -91,7 +91,7 @@ func slowCost(l *plainLexicon, text []rune) int {
 	return least(n, l.contexts[0].left)
 }
 
-// lexicons are all of them, by the name of their file.
+// lexicons returns all lexicons by file name.
 func lexicons() map[string]*lexicon {
 	return map[string]*lexicon{"japanese": japaneseLexicon(), "korean": koreanLexicon()}
 }
@@ -125,7 +125,7 @@ func TestLatticeAgainstDefinition(t *testing.T) {
 	}
 }
 
-// TestFewWordsNeedLittleMemory: what is in the program is not copied to the heap.
+// TestFewWordsNeedLittleMemory checks that the data compiled into the program is not copied to the heap.
 func TestFewWordsNeedLittleMemory(t *testing.T) {
 	for name, test := range map[string]struct {
 		file []byte

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Decomposed letters, letters typed for others that look the same, and characters that folding drops, change no words of texts that
-// dictionaries cut.
+// TestDictionariesSeeComposedText checks that decomposed letters, similar letters, and characters that folding drops do not change the
+// words of texts segmented by dictionaries.
 func TestDictionariesSeeComposedText(t *testing.T) {
 	parts := []string{"ガラス", "パン", "を買いました", "東京", "で", "ヴァイオリン", "プログラミング言語", "ー", "葛城市", "です", "2024", "年", "x", " ", "、",
 		"한국어를", "공부", "각", "大学生", "北京", "长江大桥", "電腦", "Krankenversicherung", "Bevölkerungsgröße", "Tür", "ไทย", "ภาษา", "น้ำตก", "แม่น้ำ", "ทำอาหาร", "๒๕๖๗", "ភាសា", "ខ្មែរ"}
@@ -43,7 +43,7 @@ func TestDictionariesSeeComposedText(t *testing.T) {
 					s = norm.NFD.String(s)
 				}
 				disguised.WriteString(s)
-				if c >= utf8.RuneSelf && i+utf8.RuneLen(c) < len(part) && r.IntN(6) == 0 { // digits stand together
+				if c >= utf8.RuneSelf && i+utf8.RuneLen(c) < len(part) && r.IntN(6) == 0 { // keeps digits together
 					disguised.WriteString(dropped[r.IntN(len(dropped))])
 				}
 			}
@@ -101,7 +101,7 @@ func TestTextIsComposedInParts(t *testing.T) {
 	}
 }
 
-// isComposed sees all characters that folding drops, and all that compose with a letter of a script that dictionaries cut.
+// TestIsComposed checks all characters that folding drops, and all that compose with a letter of a script that dictionaries segment.
 func TestIsComposed(t *testing.T) {
 	for r := range rune(0xe1000) {
 		matters := isDropped(r)
@@ -109,7 +109,7 @@ func TestIsComposed(t *testing.T) {
 			matters = matters || utf8.RuneCountInString(norm.NFC.String(string([]rune{letter, r}))) == 1
 		}
 		if matters && isComposed([]byte("x"+string(r))) {
-			t.Errorf("%U is not seen", r)
+			t.Errorf("%U is not detected", r)
 		}
 	}
 	for _, s := range []string{"ガラス製品を買いました", "한국어를 2024", "ภาษาไทย", "ភាសាខ្មែរ", "Größe", "长江大桥", "“—”"} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// wordsOnly passes on all words but spellings.
+// wordsOnly passes on all words except spellings.
 func wordsOnly(emit func(word []byte, position uint16)) func([]byte, uint16) {
 	return func(word []byte, position uint16) {
 		if !bytes.HasPrefix(word, []byte(spellingMark)) {
@@ -18,7 +18,7 @@ func wordsOnly(emit func(word []byte, position uint16)) func([]byte, uint16) {
 	}
 }
 
-// spellingsOf returns the entries of spellings of a text as form=spelling@position.
+// spellingsOf returns the spelling entries of a text as form=spelling@position.
 func spellingsOf(a *Analyzer, s string, l Locales) (out []string) {
 	last := ""
 	var p Positions
@@ -51,7 +51,7 @@ func TestSpellings(t *testing.T) {
 		{"كِتاب كتاب كـتاب أحمد", nil, "[كتاب=كِتاب@0 احمد=أحمد@3]"},
 		{"ٱلْكِتَابُ الكِتاب", nil, "[كتاب=كِتَابُ@0 كتاب=كِتاب@1]"},
 		{"הַסֵּפֶר", nil, "[ספר=סֵּפֶר@0]"},
-		{"ガラス がらす 東京 мой їжак", nil, "[]"}, // nothing is taken off
+		{"ガラス がらす 東京 мой їжак", nil, "[]"}, // no accents
 		{"Ёж йод до\u0301м Ґрунт Йоё", nil, "[еж=е\u0308ж@0 дом=до\u0301м@2 грунт=ґрунт@3 и\u0306ое=и\u0306ое\u0308@4]"},
 		{"ज़रूर जरूर \u095b माँ मां नमस्ते २०२४", nil, "[जरूर=ज\u093cरूर@0 ज=ज\u093c@2 मां=माँ@3 2024=२०२४@6]"},
 		{"Dampfschifffahrtsgesellschaft Häuser", Locales{"deu"}, "[hauser=häuser@2]"},
@@ -69,7 +69,8 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// A query spells a word as the index does: of each word of a text, the entry has what Spelling says of the token.
+// TestSpellingsOfTokens checks that queries and the index spell words alike: the entry of each word of a text equals
+// Spelling of its token.
 func TestSpellingsOfTokens(t *testing.T) {
 	parts := []string{"a", "B", "the", " ", " ", ".", "é", "e\u0301", "œ", "ß", "İ", "’", "\u00ad", "Σ", "ς", "ό", "א", "ש\u05c1", "الكِتاب", "كتاب", "ى", "הַסֵּפֶר", "ไทย", "น้ำ", "\u0301"}
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
@@ -109,7 +110,7 @@ func TestBeginsAs(t *testing.T) {
 	}
 }
 
-// Whatever folding takes off a letter of Cyrillic or Devanagari, words with it have a spelling.
+// TestIsAccented checks that words have a spelling if folding removes any part of a Cyrillic or Devanagari letter.
 func TestIsAccented(t *testing.T) {
 	plain := 0
 	for _, r := range "\u0300\u0301\u0306\u0308\u030f" {
@@ -133,9 +134,9 @@ func TestIsAccented(t *testing.T) {
 		}
 	}
 	if isDotted([]byte("नमस्ते")) {
-		t.Error("nothing is taken off")
+		t.Error("folding removed nothing")
 	}
 	if isAccented([]byte("йод")) || !isAccented([]byte("ёж")) || plain < 1000 {
-		t.Errorf("%d words have their form as spelling", plain)
+		t.Errorf("the spelling of %d words is their form", plain)
 	}
 }

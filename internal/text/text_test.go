@@ -43,7 +43,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("white space %U does not separate", r)
 		}
 		if markSet.has(r) && !unicode.Is(unicode.Mn, r) && r != 0x93e {
-			t.Logf("%U is no nonspacing mark any more", r)
+			t.Logf("%U is no longer a nonspacing mark", r)
 		}
 	}
 }
@@ -109,8 +109,8 @@ func TestLanguageOf(t *testing.T) {
 	}
 }
 
-// What is not folded at all is what folding leaves as it is; a character at the end has it folded.
-func TestFoldingLeavesPlainTextAsItIs(t *testing.T) {
+// TestFoldingKeepsPlainText checks that plain lower-case text is its own key, and does not change before a character that needs folding.
+func TestFoldingKeepsPlainText(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := range 5000 {
 		var s []byte
@@ -152,13 +152,13 @@ func TestFolding(t *testing.T) {
 	}
 }
 
-// TestFoldPages compares the kept forms with folding anew.
+// TestFoldPages compares cached forms with newly folded ones.
 func TestFoldPages(t *testing.T) {
 	for _, g := range []group{{latin, anyLanguage}, {latin, swe}, {arabic, ara}, {greek, anyLanguage}, {cyrillic, anyLanguage}, {devanagari, anyLanguage}, {malayalam, anyLanguage}, {bengali, anyLanguage}, {cj, cmn}, {cj, jpn}, {other, anyLanguage}} {
 		for r := rune(0x80); r < 0x11000; r++ {
 			f := folder{group: g}
 			f.char(r)
-			if !utf8.ValidRune(r) || string(f.dst) == "ς" { // a sigma's place counts
+			if !utf8.ValidRune(r) || string(f.dst) == "ς" { // the form of a sigma depends on its position
 				continue
 			}
 			if got := string(appendFold(nil, []byte(string(r)), g, nil)); got != string(f.dst) {
@@ -168,7 +168,7 @@ func TestFoldPages(t *testing.T) {
 	}
 }
 
-// Articles that words are written with are left out of their forms, and the index has both.
+// TestArticles checks that forms omit the articles that words are written with, and that the index has both.
 func TestArticles(t *testing.T) {
 	for _, test := range []struct {
 		text  string
@@ -192,7 +192,7 @@ func TestArticles(t *testing.T) {
 	}
 }
 
-// Symbols are no parts of words: those that mean something by themselves are words.
+// TestSymbols checks that symbols are not parts of words, and that meaningful ones are words of their own.
 func TestSymbols(t *testing.T) {
 	for _, test := range []struct{ text, words string }{
 		{"<p>sample greeting</p>", "p sample greeting p"}, {"x<br>sample<b>bold</b>", "x br sample b bold b"}, {"a=b|c~d^e", "a b c d e"},
@@ -216,7 +216,7 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// Digits before letters are of their word, whatever script stands before them.
+// TestNumbersBeforeLetters checks that digits before letters belong to their word, whatever script precedes them.
 func TestNumbersBeforeLetters(t *testing.T) {
 	for _, test := range []struct{ text, words string }{
 		{"订单54OR323014", "订单 54or323014"}, {"订单54", "订单 54"}, {"54订单", "54 订单"}, {"型号5G手机", "型号 5g 手机"}, {"ไทย54ж", "ไทย 54ж"},
@@ -232,7 +232,7 @@ func TestNumbersBeforeLetters(t *testing.T) {
 	}
 }
 
-// Entries of the dictionary count in small letters and capitals, whatever they are written in.
+// TestDictionaryInAnyCase checks that entries of the dictionary match in lower and upper case.
 func TestDictionaryInAnyCase(t *testing.T) {
 	a := New(Config{Dictionary: []string{"J. K.", "g/box", "É.T.", "ⱥ-b", "Σ-σ", "."}})
 	for _, test := range []struct{ text, words string }{
@@ -245,7 +245,7 @@ func TestDictionaryInAnyCase(t *testing.T) {
 	}
 }
 
-// Inner words of Chinese words are found, and neighbours stay neighbours.
+// TestChineseInnerWords checks that inner words of Chinese words are found, and that adjacent words stay adjacent.
 func TestChineseInnerWords(t *testing.T) {
 	for _, test := range []struct{ text, words string }{
 		{"待处理订单", "[待@0 处理@1 订单@2]"}, {"在建工程项目", "[在建@0 工程@1 项目@2]"}, {"大学生", "[大学@0 生@1 学生@1]"}, {"图书馆", "[图书@0 馆@1 书馆@1]"}, {"巧克力", "[巧克力@0]"}, {"中国人民银行", "[中国@0 人民@1 国人@1 银行@2]"},
@@ -382,7 +382,7 @@ func TestLocale(t *testing.T) {
 	}
 }
 
-// configs are settings under which the quick paths are compared with the slow ones.
+// configs are settings for comparisons of the fast and slow paths.
 var configs = []Config{
 	{},
 	{StopWords: []string{"the", "été", "&", "ab", "."}},
@@ -391,7 +391,7 @@ var configs = []Config{
 	{NonSeparators: []string{". ", ", ", " "}},
 }
 
-// check compares Index with the tokens, and checks that they tile the text.
+// check compares Index with the tokens, and checks that the tokens tile the text.
 func check(t *testing.T, c Config, text string, l Locales) {
 	t.Helper()
 	a := New(c)
@@ -423,7 +423,7 @@ func check(t *testing.T, c Config, text string, l Locales) {
 		for _, w := range indexed(a, &p2, text, l) {
 			want = append(want, fmt.Sprintf("%s@%d", w.form, w.position))
 		}
-		p2.used = p1.used // which tokens do not tell
+		p2.used = p1.used // which tokens do not have
 		if fmt.Sprint(got) != fmt.Sprint(want) || p1 != p2 {
 			t.Fatalf("%+v %q %v:\nindexed %q %+v\n tokens %q %+v", c, text, l, got, p1, want, p2)
 		}
@@ -498,8 +498,8 @@ func BenchmarkIndex(b *testing.B) {
 	}
 }
 
-// TestDigits requires that every decimal digit folds to the one of ASCII that follows the digit before it, and no other character to a
-// digit.
+// TestDigits requires that each decimal digit folds to the ASCII digit after that of the previous one, and that no other character
+// folds to a digit.
 func TestDigits(t *testing.T) {
 	before := rune(-1)
 	for r := range unicode.MaxRune + 1 {

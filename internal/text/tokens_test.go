@@ -20,7 +20,7 @@ type line struct {
 	Words    [][4]any // position, word, start, end
 	JSON     json.RawMessage
 	Fields   map[string][][2]any // position, word
-	Accident string              // what kind, if the words show one
+	Accident string              // kind of accident in the words; "": none
 }
 
 type word struct {
@@ -31,7 +31,7 @@ type word struct {
 
 func (w word) String() string { return fmt.Sprintf("%d:%s[%d:%d]", w.position, w.form, w.start, w.end) }
 
-// indexed is what Index does, on the tokens of the text: the slow twin.
+// indexed is the reference implementation of Index, computed from the tokens of the text.
 func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 	var words []word
 	p.visited = true
@@ -69,7 +69,7 @@ func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 	return words
 }
 
-// innerWords are the entries of inner words, by the token that they follow.
+// innerWords returns the entries of inner words by the token that they follow.
 func innerWords(a *Analyzer, text string, l Locales) map[int][]string {
 	inner := map[int][]string{}
 	last := -1
@@ -88,7 +88,7 @@ func innerWords(a *Analyzer, text string, l Locales) map[int][]string {
 	return inner
 }
 
-// recorded drops stop words and inner words, which recordings do not have.
+// recorded drops stop words and inner words, which the recordings lack.
 func recorded(words []word) []word {
 	last := -1
 	return slices.DeleteFunc(words, func(w word) bool {
@@ -98,9 +98,8 @@ func recorded(words []word) []word {
 	})
 }
 
-// oneForm is what svc folds and the recordings do not, or fold to another form: Persian letters to the Arabic
-// ones, katakana to hiragana, ideographs to simplified ones, Cyrillic letters with accents to those without, and digits of all scripts to
-// those of ASCII.
+// oneForm applies the folding of svc that the recordings lack or do differently: Persian letters to Arabic ones, katakana to hiragana,
+// ideographs to simplified ones, accented Cyrillic letters to plain ones, and digits of all scripts to ASCII.
 func oneForm(s string) string {
 	s = strings.NewReplacer("е\u0308", "е", "ґ", "г").Replace(s)
 	var b []byte
@@ -117,25 +116,25 @@ func oneForm(s string) string {
 	return string(b)
 }
 
-// otherWords are lines in which svc differs from the recordings and that are not tagged as accidents: an ellipsis
-// and an Arabic decimal separator separate, the variants of rare ideographs come from another table, and the case of stop words and of
-// entries of the dictionary does not matter, and neither do accents of Cyrillic letters and two Thai sara e for sara ae.
+// otherWords are lines in which svc differs from the recordings although they are not tagged as accidents: an ellipsis and an Arabic
+// decimal separator separate words, variants of rare ideographs come from another table, and the case of stop words and dictionary
+// entries, accents of Cyrillic letters, and two Thai sara e for sara ae do not matter.
 var otherWords = []string{"wait… ok", "𠮷野家", "㐀㐁", "The Cat", "Été", "C++ c++",
 	"Ѓорѓи ќерка", "Цари́ца", "٣٫١٤", "เเปล"}
 
-// hasSymbols reports whether a text has symbols, or an ß, which the reference takes for letters: TestSymbols has the words wanted.
+// hasSymbols reports whether a text has symbols or an ß, which the reference treats as letters. TestSymbols has the expected words.
 func hasSymbols(text string) bool {
 	symbols := newRuneSet(symbolSeparators)
 	return strings.ContainsFunc(text, func(r rune) bool { return symbols.has(r) || isPictograph(r) || r == 'ß' || r == 'ẞ' })
 }
 
-// hasArticles reports whether a word may have an article, which the reference cuts off: TestArticles has the words wanted.
+// hasArticles reports whether a word may have an article, which the reference cuts off. TestArticles has the expected words.
 func hasArticles(a *Analyzer, l line) bool {
 	return strings.Contains(fmt.Sprint(l.Words), " ال ") || slices.ContainsFunc(a.Tokens(nil, l.Text, l.Locales, false), func(t Token) bool { return t.Whole != "" })
 }
 
-// hasTraditionalWords reports whether a text has words in traditional characters, which the reference cuts into characters:
-// TestTraditionalWords has the words wanted.
+// hasTraditionalWords reports whether a text has words in traditional characters, which the reference splits into characters.
+// TestTraditionalWords has the expected words.
 func hasTraditionalWords(l line) bool {
 	at, _ := VersionsOf([]Part{{Pipeline: uint16(Chinese), Version: 2}})
 	a := New(Config{})
@@ -148,7 +147,7 @@ func hasTraditionalWords(l line) bool {
 	return !slices.Equal(cuts(a), cuts(a.At(at)))
 }
 
-// japaneseOrKorean reports whether a lexicon has a part in cutting the text; the recorded build had none.
+// japaneseOrKorean reports whether a lexicon segments part of the text; the recorded build had none.
 func japaneseOrKorean(l line) bool {
 	for s := []byte(l.Text); len(s) > 0; {
 		sc, n := nextGroup(s, other)
@@ -164,10 +163,9 @@ func japaneseOrKorean(l line) bool {
 const scriptNames = "other Latin Cyrillic Arabic Devanagari Hebrew Ethiopic Georgian Bengali Hangul CJ Greek Kannada Tamil Thai " +
 	"Gujarati Gurmukhi Telugu Malayalam Oriya Myanmar Sinhala Khmer"
 
-// TestTokenLines compares with testdata/tokens.jsonl, which was recorded from the reference: word
-// lines as text, words as [position, word, byte start, byte end], and value lines as json, words as [position, word].
-// Lines tagged as accidents may differ (TestAccidents has the words wanted there), Japanese and Korean ones where svc
-// cuts further (TestJapaneseAndKorean), and the lines of otherWords.
+// TestTokenLines compares with testdata/tokens.jsonl, recorded from the reference: word lines as text, with words as [position, word, byte
+// start, byte end], and value lines as JSON, with words as [position, word]. Differences are allowed in lines tagged as accidents
+// (TestAccidents has their words), in Japanese and Korean lines that svc segments further (TestJapaneseAndKorean), and in otherWords.
 func TestTokenLines(t *testing.T) {
 	f, err := os.Open("testdata/tokens.jsonl")
 	if err != nil {
@@ -252,7 +250,7 @@ func checkValue(t *testing.T, n int, a *Analyzer, l line) {
 		case string:
 			text = v
 		case json.Number:
-			text = string(v) // the lines have numbers as their words are printed
+			text = string(v) // the lines have numbers as printed
 		case bool:
 			text = fmt.Sprint(v)
 		}
@@ -270,14 +268,14 @@ func checkValue(t *testing.T, n int, a *Analyzer, l line) {
 	}
 }
 
-// TestAccidents has the lines in which svc differs from the reference on purpose.
+// TestAccidents has lines in which svc differs from the reference on purpose.
 func TestAccidents(t *testing.T) {
 	tests := []struct {
 		text  string
 		stop  []string
 		words string
 	}{
-		// Typographic punctuation separates.
+		// Typographic punctuation separates words.
 		{"ellipsis… inside", nil, "[0:ellipsis[0:8] 8:inside[12:18]]"},
 		{"dots‥two ellipsis…end", nil, "[0:dots[0:4] 8:two[7:10] 9:ellipsis[11:19] 17:end[22:25]]"},
 		{"bang‼ and ⁇ and ⁈", nil, "[0:bang[0:4] 8:and[8:11] 16:and[16:19]]"},
@@ -286,7 +284,7 @@ func TestAccidents(t *testing.T) {
 		{"‼", nil, "[]"},
 		{"non\u2011breaking hyphen", nil, "[0:non[0:3] 1:breaking[6:14] 2:hyphen[15:21]]"},
 		{"\u2329x\u232a", nil, "[0:x[3:4]]"},
-		// All white space separates.
+		// All white space separates words.
 		{"non\u00a0breaking space", nil, "[0:non[0:3] 1:breaking[5:13] 2:space[14:19]]"},
 		{"narrow\u202fspace", nil, "[0:narrow[0:6] 1:space[9:14]]"},
 		{"vertical\vtab form\ffeed", nil, "[0:vertical[0:8] 1:tab[9:12] 2:form[13:17] 3:feed[18:22]]"},
@@ -295,7 +293,7 @@ func TestAccidents(t *testing.T) {
 		{"x\u2000y\u2001z\u205fw", nil, "[0:x[0:1] 1:y[4:5] 2:z[8:9] 3:w[12:13]]"},
 		{"x´y ´z", nil, "[0:x[0:1] 1:y[3:4] 2:z[7:8]]"},
 		{"¨ ´ ¸x", nil, "[0:x[8:9]]"},
-		// What is invisible does not count; a zero-width space separates.
+		// Invisible characters are ignored; a zero-width space separates words.
 		{"zero\u200bwidth\u200bspace", nil, "[0:zero[0:4] 1:width[7:12] 2:space[15:20]]"},
 		{"word\u2060joiner", nil, "[0:wordjoiner[0:13]]"},
 		{"soft\u00adhyphen элек\u00adтро", nil, "[0:softhyphen[0:12] 1:электро[13:29]]"},
@@ -311,7 +309,7 @@ func TestAccidents(t *testing.T) {
 		{"Ⓗⓔⓛⓛⓞ", nil, "[0:hello[0:15]]"},
 		{"ᲗᲑᲘᲚᲘᲡᲘ", nil, "[0:თბილისი[0:21]]"},
 		{"ᏣᎳᎩ", nil, "[0:ꮳꮃꭹ[0:9]]"},
-		// Digits are those of ASCII.
+		// Digits are folded to ASCII.
 		{"٣٫١٤ ١٬٠٠٠ १२३ ปี๒๕๖๗ ไทย2569 ២០២៤", nil, "[0:3[0:2] 1:14[4:8] 2:1[9:11] 3:000[13:19] 4:123[20:29] 5:ป[30:36] 6:2567[36:48] 7:ไทย[49:58] 8:2569[58:62] 9:2024[63:75]]"},
 		// Stop words are folded as tokens are.
 		{"är är ar", []string{"är"}, "[2:ar[8:10]]"},

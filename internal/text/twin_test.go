@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The lists and lexicons that go generate compiles, read as they are compressed: what the compiled ones must say.
+// This file reads the compressed sources of the lists and lexicons that go generate compiles, to compare them with the compiled ones.
 
 func unpacked(t testing.TB, name string) []byte {
 	t.Helper()
@@ -34,7 +34,7 @@ func unpacked(t testing.TB, name string) []byte {
 	return b
 }
 
-// listedWords are the words of a list with the logarithm of their frequency.
+// listedWords returns the words of a list and the logarithms of their frequencies.
 func listedWords(t testing.TB, name string) map[string]float64 {
 	t.Helper()
 	words := map[string]float64{}
@@ -48,7 +48,7 @@ func listedWords(t testing.TB, name string) map[string]float64 {
 	return words
 }
 
-// plainLexicon is a lexicon as lexicon.go of the dictionaries writes it, in slices.
+// plainLexicon is an uncompiled lexicon, as written by lexicon.go of the dictionaries.
 type plainLexicon struct {
 	words      []string
 	first      []int
@@ -140,7 +140,7 @@ func (l *plainLexicon) index(word string) (int, bool) {
 	return i, i < len(l.words) && l.words[i] == word
 }
 
-// TestCompiledLexicons compares all that is in the compiled lexicons with what they were made from.
+// TestCompiledLexicons compares the compiled lexicons with their sources.
 func TestCompiledLexicons(t *testing.T) {
 	for name, l := range lexicons() {
 		plain := readPlainLexicon(t, name)
@@ -175,7 +175,7 @@ func TestCompiledLexicons(t *testing.T) {
 		}
 		for left := range l.rows {
 			if got, want := l.costs(uint16(left)), plain.costs[left*plain.rights:][:plain.rights]; !equal(got, want) {
-				t.Fatalf("%s: other costs of left context %d", name, left)
+				t.Fatalf("%s: the costs of left context %d differ", name, left)
 			}
 		}
 		for r := rune(0); r < 1<<17; r++ {
@@ -198,7 +198,7 @@ func equal(a, b []int16) bool {
 	return true
 }
 
-// TestCompiledWords compares the compiled lists with what they were made from.
+// TestCompiledWords compares the compiled lists with their sources.
 func TestCompiledWords(t *testing.T) {
 	for name, l := range map[string]*wordList{"chinese": chineseWords(), "thai": thaiWords(), "khmer": khmerWords()} {
 		words := listedWords(t, name)

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/versions.txt anew")
 
-// pipelineTexts has texts that go through each pipeline, and names for the file.
+// pipelineTexts has texts that use each pipeline, and names for the file.
 var pipelineTexts = [pipelines]struct {
 	name    string
 	locales Locales
@@ -51,7 +51,7 @@ var pipelineTexts = [pipelines]struct {
 	StopWords:  {"stopwords", nil, []string{"The state of the art, The of été 'of'", "of the", "über été OF"}, []string{"the", "of", "Été"}},
 }
 
-// indexedBy returns the words that an analyzer makes of a text, with their positions, and the pipelines.
+// indexedBy returns the words of a text with their positions, and the pipelines used.
 func indexedBy(a *Analyzer, s string, l Locales) (string, Pipelines) {
 	var b strings.Builder
 	var p Positions
@@ -59,7 +59,7 @@ func indexedBy(a *Analyzer, s string, l Locales) (string, Pipelines) {
 	return b.String(), p.Used()
 }
 
-// lettersOf returns, by pipeline of a script, all characters that this program may meet there, each as a word of its own and inside of one.
+// lettersOf returns, by pipeline, all characters of its scripts, each as a separate word and inside of one.
 func lettersOf() (letters [pipelines]string) {
 	var b [pipelines]strings.Builder
 	for r := rune(0); r < 0x30000; r++ {
@@ -74,9 +74,8 @@ func lettersOf() (letters [pipelines]string) {
 	return letters
 }
 
-// TestVersions holds the version of each pipeline and the words that it gives together. Where it fails after a change of the analysis on
-// purpose: raise the version of the pipeline in version.go, and run it with -update. Words that changed elsewhere too concern the
-// pipelines of those texts.
+// TestVersions requires that the words of each pipeline change only with its version. If it fails after an intended change, raise the
+// version of the pipeline in version.go, and run it with -update. Words that changed elsewhere belong to the pipelines of those texts.
 func TestVersions(t *testing.T) {
 	const name = "testdata/versions.txt"
 	golden, err := os.ReadFile(name)
@@ -93,14 +92,14 @@ func TestVersions(t *testing.T) {
 		for _, s := range texts.texts {
 			words, used := indexedBy(a, s, texts.locales)
 			if !used.Has(Pipeline(p)) {
-				t.Errorf("%q does not go through %s", s, texts.name)
+				t.Errorf("%q does not use %s", s, texts.name)
 			}
 			fmt.Fprintf(sum, "%q %s", s, words)
 		}
 		for line := range strings.Lines(letters[p]) {
 			words, _ := indexedBy(a, line, texts.locales)
 			fmt.Fprintf(sum, "%q %s", line, words)
-			if slices.Contains([]Pipeline{Latin, Cyrillic, Greek, Arabic, Hebrew, Thai, Devanagari}, Pipeline(p)) { // of a group that isSpelt
+			if slices.Contains([]Pipeline{Latin, Cyrillic, Greek, Arabic, Hebrew, Thai, Devanagari}, Pipeline(p)) { // scripts of isSpelt
 				fmt.Fprint(sum, spellingsOf(a, line, texts.locales))
 			}
 		}
@@ -109,7 +108,7 @@ func TestVersions(t *testing.T) {
 		b.WriteString(line + "\n")
 		switch {
 		case slices.ContainsFunc(recorded, func(r string) bool { return strings.HasPrefix(r, version) && r != line }):
-			t.Errorf("texts of %s give other words than the file says: raise its version in version.go, and run this with -update", texts.name)
+			t.Errorf("the words of %s differ from those in the file: raise its version in version.go, and run this with -update", texts.name)
 		case !slices.Contains(recorded, line) && !*update:
 			t.Errorf("the file has no line %q: run this with -update", line)
 		}
@@ -121,7 +120,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// What goes through which pipelines, however it is indexed.
+// TestPipelines checks which pipelines texts use, for each way of indexing.
 func TestPipelines(t *testing.T) {
 	for _, test := range []struct {
 		text    string
@@ -149,17 +148,17 @@ func TestPipelines(t *testing.T) {
 		withStops := want
 		withStops.add(StopWords)
 		if _, got := indexedBy(New(Config{StopWords: []string{"x"}}), test.text, test.locales); got != withStops {
-			t.Errorf("%q in %v goes through %b with stop words, want %b", test.text, test.locales, got, withStops)
+			t.Errorf("%q in %v uses %b with stop words, want %b", test.text, test.locales, got, withStops)
 		}
 		var p Positions
 		a.IndexConcord(&p, []byte(test.text), test.locales, func([]byte, uint16) {}, &concorded{})
 		if got != want || p.Used() != want {
-			t.Errorf("%q in %v goes through %b, and with a concordance through %b, want %b", test.text, test.locales, got, p.Used(), want)
+			t.Errorf("%q in %v uses %b, with a concordance %b, want %b", test.text, test.locales, got, p.Used(), want)
 		}
 	}
 }
 
-// Which parts of an analysis are stale, and what can still be done as it was.
+// TestStaleParts checks which parts of an analysis are stale, and which older versions are still available.
 func TestStaleParts(t *testing.T) {
 	a := New(Config{})
 	all := Possible(nil, Locales{"deu"})
@@ -172,36 +171,36 @@ func TestStaleParts(t *testing.T) {
 		{nil, all, nil},
 		{[]Part{{Pipeline: uint16(German), Version: 1}, {Pipeline: uint16(Latin), Version: versions[Latin]}}, all, []Part{{Pipeline: uint16(German), Version: 1}}},
 		{[]Part{{Pipeline: uint16(German), Version: versions[German], List: 7}}, all, []Part{{Pipeline: uint16(German), Version: versions[German], List: 7}}},
-		{[]Part{{Pipeline: uint16(Latin), Version: versions[Latin] + 1}}, all, []Part{{Pipeline: uint16(Latin), Version: versions[Latin] + 1}}}, // a newer program's
+		{[]Part{{Pipeline: uint16(Latin), Version: versions[Latin] + 1}}, all, []Part{{Pipeline: uint16(Latin), Version: versions[Latin] + 1}}}, // from a newer program
 		{[]Part{{Pipeline: pipelines, Version: 1}}, all, []Part{{Pipeline: pipelines, Version: 1}}},
 	} {
 		if got := a.Stale(test.made, test.possible); !slices.Equal(got, test.want) {
-			t.Errorf("of %v is stale %v, want %v", test.made, got, test.want)
+			t.Errorf("stale parts of %v: got %v, want %v", test.made, got, test.want)
 		}
 	}
 	unrecorded := []Part{{Pipeline: uint16(Unrecorded)}}
 	german := Part{Pipeline: uint16(German), Version: 1}
 	if got := a.Stale(unrecorded, all); !slices.Contains(got, german) {
-		t.Errorf("of what was not recorded is stale %v", got)
+		t.Errorf("stale parts without a record: %v", got)
 	}
 	if got := a.Stale(unrecorded, Possible(nil, Locales{"eng"})); slices.Contains(got, german) {
-		t.Errorf("of what was not recorded, and is not German, is stale %v", got)
+		t.Errorf("stale parts without a record and without German: %v", got)
 	}
 	for _, part := range []Part{
-		{Pipeline: uint16(Common), Version: 1},                         // nothing of it is kept
-		{Pipeline: uint16(German), Version: 2},                         // nor of this one, though the first version is
-		{Pipeline: uint16(German), Version: versions[German]},          // today's
-		{Pipeline: uint16(German), Version: versions[German] + 1},      // a newer program's
+		{Pipeline: uint16(Common), Version: 1},                         // no longer available
+		{Pipeline: uint16(German), Version: 2},                         // not available either, although version 1 is
+		{Pipeline: uint16(German), Version: versions[German]},          // current version
+		{Pipeline: uint16(German), Version: versions[German] + 1},      // from a newer program
 		{Pipeline: uint16(German), Version: 1, List: 7},                // with another list
 		{Pipeline: pipelines, Version: 1}, {Pipeline: 300, Version: 1}, // unknown here
 	} {
 		if v, lost := VersionsOf([]Part{german, part}); !slices.Equal(lost, []Part{part}) || v[German] != 1 {
-			t.Errorf("of %v, %v is lost, and German is read by version %d", part, lost, v[German])
+			t.Errorf("part %v: lost %v, German version %d", part, lost, v[German])
 		}
 	}
 }
 
-// What older versions did that are kept.
+// TestOlderVersions checks the words of the older versions that are still available.
 func TestOlderVersions(t *testing.T) {
 	left := slices.Clone(kept)
 	for _, test := range []struct {
@@ -216,12 +215,12 @@ func TestOlderVersions(t *testing.T) {
 		left = slices.DeleteFunc(left, func(part Part) bool { return part == test.part })
 		at, lost := VersionsOf([]Part{test.part})
 		if lost != nil {
-			t.Errorf("%v is not kept", test.part)
+			t.Errorf("%v is not available", test.part)
 			continue
 		}
 		old := New(Config{}).At(at)
 		if _, used := indexedBy(old, test.text, test.locales); !slices.Contains(old.Analysis(used), test.part) {
-			t.Errorf("%v does not say so of its words: %v", test.part, old.Analysis(used))
+			t.Errorf("%v is not in the analysis of its words: %v", test.part, old.Analysis(used))
 		}
 		var got []string
 		for _, token := range old.Tokens(nil, test.text, test.locales, true) {
@@ -234,15 +233,15 @@ func TestOlderVersions(t *testing.T) {
 		}
 		now := New(Config{}).Tokens(nil, test.text, test.locales, true)
 		if len(now) == len(old.Tokens(nil, test.text, test.locales, true)) {
-			t.Errorf("%v gives what is given now", test.part)
+			t.Errorf("%v gives the current words", test.part)
 		}
 	}
 	if len(left) > 0 {
-		t.Errorf("nothing shows what %v did", left)
+		t.Errorf("no test for %v", left)
 	}
 }
 
-// A list of words in the place of the program's own is another part.
+// TestOwnGermanWordsAreAnotherPart checks that a replaced list of words makes another part.
 func TestOwnGermanWordsAreAnotherPart(t *testing.T) {
 	defer germanReplacement.Store(germanReplacement.Load())
 	a := New(Config{})
@@ -250,21 +249,21 @@ func TestOwnGermanWordsAreAnotherPart(t *testing.T) {
 	own := "dampf\nschiff\n"
 	germanReplacement.Store(&own)
 	if stale := a.Stale(before, Possible(nil)); len(stale) != 1 {
-		t.Errorf("%v is stale, want what was made with the program's list", stale)
+		t.Errorf("%v is stale, want the part with the built-in list", stale)
 	}
 	if after := a.Analysis(1 << German); len(a.Stale(after, Possible(nil))) != 0 || slices.Equal(before, after) {
 		t.Errorf("%v, then %v", before, after)
 	}
 }
 
-// Possible parts do not depend on chance: a random text goes through possible pipelines alone.
+// TestPossible checks that the possible parts include all pipelines that random texts use.
 func TestPossible(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for range 300 {
 		l := []Locales{nil, {"deu"}, {"eng", "swe"}, {"jpn"}, {"eng", "de"}}[r.IntN(5)]
 		s := concordText(r)
 		if _, used := indexedBy(New(Config{}), s, l); used&^Possible(l) != 0 {
-			t.Errorf("%q in %v goes through %b, which is not possible", s, l, used)
+			t.Errorf("%q in %v uses %b, which is not possible", s, l, used)
 		}
 	}
 }
