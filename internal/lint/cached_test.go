@@ -36,7 +36,7 @@ func TestCachedKindsAreDocumented(t *testing.T) {
 			kinds++
 			literal, ok := call.Args[0].(*ast.BasicLit)
 			if !ok {
-				t.Errorf("%s: the name of a kind of cached results is not written out", file)
+				t.Errorf("%s: the name of a kind of cached results is not a literal", file)
 				return true
 			}
 			name, _ := strconv.Unquote(literal.Value)
@@ -50,7 +50,7 @@ func TestCachedKindsAreDocumented(t *testing.T) {
 		})
 	})
 	for name := range documented {
-		t.Errorf("docs/architecture/caching.md has cached results of a kind that is not there: %q", name)
+		t.Errorf("docs/architecture/caching.md has an unknown kind of cached results: %q", name)
 	}
 	if kinds < 20 {
 		t.Errorf("only %d kinds found", kinds)

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// commentColumns is how wide a line of a comment may be, with tabs of 4. New ones are wrapped at about 130.
+// commentColumns is the maximum width of a line of a comment, with tabs of 4. New ones are wrapped at about 130.
 const commentColumns = 140
 
-// TestCommentsAreWrapped looks at comments that have a line of their own, those of tests, too.
+// TestCommentsAreWrapped checks comments on lines of their own, including those of tests.
 func TestCommentsAreWrapped(t *testing.T) {
 	files := 0
 	for _, depth := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {

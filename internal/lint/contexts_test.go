@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// passing are types of values that are passed from call to call and not kept: contexts, and turns, which end with the call that they are
-// handed to. work is the context of a request.
+// passing are types of values that are passed from call to call and not stored: contexts, and turns, which end with the call that receives
+// them. work is the context of a request.
 var passing = map[string]bool{"context.Context": true, "turns.Turn": true, "*turn": true, "*work": true}
 
-// keepers may keep a context or a turn in a field: by package, type and field, each with what ends no later than the context or the turn
-// does. A keeper that outlives the call that made it has a context of its own, never that of a request.
+// keepers may store a context or a turn in a field: by package, type and field, with what ends no later than the context or turn. A keeper
+// that outlives the call that made it has a context of its own, never that of a request.
 var keepers = map[string]string{
 	"fastapi.Server.searching":            "the server has its own, which ends with Shutdown",
 	"fastapi.bodyReader.turn":             "the reader lives in receive, which made the turn",
@@ -59,9 +59,9 @@ var keepers = map[string]string{
 	"segment.vectorWriter.ctx":            "the merge or the build that writes",
 }
 
-// TestContextsAreNotKept looks for fields that keep a context or a turn. A turn that was kept for longer than its call once took a place
-// among the running searches that nobody gave back.
-func TestContextsAreNotKept(t *testing.T) {
+// TestContextsAreNotStored finds fields that store a context or a turn. A turn stored for longer than its call once took a slot of the
+// running searches that was never released.
+func TestContextsAreNotStored(t *testing.T) {
 	found := map[string]bool{}
 	eachFile(t, func(pkg, file string, f *ast.File) {
 		if pkg == "bench" || pkg == "hostile" || pkg == "release" {
@@ -87,7 +87,7 @@ func TestContextsAreNotKept(t *testing.T) {
 				for _, own := range fields {
 					key := pkg + "." + spec.Name.Name + "." + own
 					if found[key] = true; keepers[key] == "" {
-						t.Errorf("%s: %s keeps a %s: pass it to the calls that need it, or say in keepers what ends before it does", file, key, name)
+						t.Errorf("%s: %s stores a %s: pass it to the calls that need it, or say in keepers what ends before it does", file, key, name)
 					}
 				}
 			}
@@ -96,12 +96,12 @@ func TestContextsAreNotKept(t *testing.T) {
 	})
 	for key := range keepers {
 		if !found[key] {
-			t.Errorf("%s is among keepers and keeps nothing", key)
+			t.Errorf("%s is among keepers and stores nothing", key)
 		}
 	}
 }
 
-// fieldsOf returns the fields of a struct, those of structs inside it included; none of any other type.
+// fieldsOf returns the fields of a struct, including those of nested structs; none for other types.
 func fieldsOf(of ast.Expr) (all []*ast.Field) {
 	s, ok := of.(*ast.StructType)
 	if !ok {
@@ -114,7 +114,7 @@ func fieldsOf(of ast.Expr) (all []*ast.Field) {
 	return all
 }
 
-// typeName returns the name of a type as it is written, "" for types that have none.
+// typeName returns the name of a type as written; "" if it has none.
 func typeName(of ast.Expr) string {
 	switch of := of.(type) {
 	case *ast.Ident:

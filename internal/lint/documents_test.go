@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// roomNames are the packages that the first column of a row of the table of rooms names.
+// roomNames matches the packages in the first column of a row of the table.
 var roomNames = regexp.MustCompile("`([^`]+)`")
 
 // documentedRooms returns the packages in the table of docs/architecture/packages.md, from top to bottom.
@@ -39,9 +39,9 @@ func documentedRooms(t *testing.T) []string {
 	return names
 }
 
-// TestRoomsAreDocumented compares the table of the page with that of the imports: the same packages, in an order that the
+// TestPackagesAreDocumented compares the table of the page with that of the imports: both must have the same packages, in an order that
 // imports go down.
-func TestRoomsAreDocumented(t *testing.T) {
+func TestPackagesAreDocumented(t *testing.T) {
 	rooms := documentedRooms(t)
 	layerOf := map[string]int{}
 	for i, names := range layers {
@@ -68,8 +68,8 @@ func TestRoomsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestPackageComments finds the comment of each package in doc.go or in the file of its name, that of a command also in main.go, and the
-// files that it names beside it.
+// TestPackageComments requires that the comment of each package is in doc.go or in the file of its name, or in main.go for a command, and
+// that the files it names exist.
 func TestPackageComments(t *testing.T) {
 	said := map[string]bool{}
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -90,11 +90,11 @@ func TestPackageComments(t *testing.T) {
 			own = f.Name.Name
 		}
 		if base != own+".go" && base != "doc.go" && (f.Name.Name != "main" || base != "main.go") {
-			t.Errorf("%s: the comment of package %s belongs into doc.go or %s.go", file, pkg, own)
+			t.Errorf("%s: the comment of package %s belongs in doc.go or %s.go", file, pkg, own)
 		}
 		for _, name := range fileNames.FindAllString(comment, -1) {
 			if found, err := filepath.Glob(filepath.Join(root, pkg, name)); err != nil || len(found) == 0 {
-				t.Errorf("%s: the comment names %s, which is not there", file, name)
+				t.Errorf("%s: the comment names %s, which does not exist", file, name)
 			}
 		}
 	})

@@ -18,7 +18,7 @@ var durableCalls = map[string][]string{
 	"os":         {"Rename", "Link", "Symlink", "WriteFile", "Create", "CreateTemp", "OpenFile"},
 }
 
-// durableMethods are the methods of files, file systems and transactions that do, and how many arguments they have.
+// durableMethods are the methods of files, file systems and transactions that do so, with their number of arguments.
 var durableMethods = map[string]int{"Rename": 2, "Link": 2, "Sync": 0, "SyncDir": 1, "Commit": 0, "CopyLive": 2}
 
 // kind says what a function makes durable.
@@ -61,16 +61,16 @@ var commitPoints = map[string]kind{
 	"internal/sealedjson.replace":                 aSealedFile,
 	"internal/sealedjson.create":                  aSealedFile,
 	"fastapi.Features.change":                     aSealedFile,
-	"internal/analytics.Recorder.writeHour":       aSealedFile, // searches of an hour that has ended
+	"internal/analytics.Recorder.writeHour":       aSealedFile, // searches of a finished hour
 	"internal/chat.Store.replace":                 aSealedFile,
 	"internal/network.stored.write":               aSealedFile,
 	"internal/rule.Store.replace":                 aSealedFile,
-	"internal/webhook.Sender.save":                aSealedFile, // what was delivered; without it, it is delivered again
+	"internal/webhook.Sender.save":                aSealedFile, // delivery progress; without it, tasks are delivered again
 	"internal/webhook.Store.replace":              aSealedFile,
 	"internal/analytics.Recorder.beginJournal":    before,
 	"internal/analytics.Recorder.extendJournal":   before,
 	"internal/analytics.Recorder.retain":          removed,
-	"internal/index.Catalog.createIndex":          named, // the first manifest of an index, which CATALOG names then
+	"internal/index.Catalog.createIndex":          named, // the first manifest of an index, which CATALOG then names
 	"internal/index.Index.writeSettings":          named,
 	"internal/index.Index.writeTombstones":        named,
 	"internal/task.Payload.finish":                named,
@@ -96,19 +96,19 @@ var commitPoints = map[string]kind{
 	"internal/consensus.logs.fly":                 entries,
 	"internal/consensus.stable.set":               member,
 	"internal/consensus.notes.keep":               member,
-	"internal/group.mender.entry":                 entries, // payloads, whose content they have
+	"internal/group.mender.entry":                 entries, // payloads, as entries have their contents
 	"internal/group.unsynced.settle":              entries,
-	"internal/group.linkOrCopy":                   entries, // files that entries name, and files for who joins
+	"internal/group.linkOrCopy":                   entries, // files that entries name, and files for joining members
 	"internal/group.openSpool":                    entries,
 	"internal/group.spool.add":                    entries,
 	"internal/group.spool.put":                    entries,
 	"internal/group.spool.receive":                entries,
 	"internal/group.spool.syncNames":              entries,
 	"internal/group.spoolFile.Link":               copied,
-	"internal/commit.Later.Link":                  named, // of whoever calls it
+	"internal/commit.Later.Link":                  named, // files named by the caller
 	"internal/commit.Later.Rename":                named,
 	"internal/commit.Later.SyncDir":               named,
-	"internal/group.holdFS.Link":                  named, // of whoever calls it
+	"internal/group.holdFS.Link":                  named, // files named by the caller
 	"internal/group.holdFS.Rename":                named,
 	"internal/logstore.Log.begin":                 entries,
 	"internal/logstore.Log.removeUnused":          entries,
@@ -138,9 +138,9 @@ var commitPoints = map[string]kind{
 	"internal/task.Queue.revert":                  moved,
 	"internal/task.Queue.settle":                  moved,
 	"internal/task.Queue.writable":                moved,
-	"internal/chat.Store.Adopt":                   removed, // of what was taken in
+	"internal/chat.Store.Adopt":                   removed, // of adopted files
 	"internal/rule.Store.takeIn":                  removed,
-	"internal/task.Queue.moveToLost":              removed, // of payloads that no task names
+	"internal/task.Queue.moveToLost":              removed, // payloads that no task names
 	"cmd/svc.emptyDir":                            opening,
 	"cmd/svc.importInto":                          opening,
 	"cmd/svc.noteStores":                          opening,
@@ -152,7 +152,7 @@ var commitPoints = map[string]kind{
 	"internal/dump.importer.network":              opening,
 	"internal/dump.importer.store":                opening,
 	"internal/task.Restore.Close":                 opening,
-	"cmd/svc.checkpoints.save":                    apart, // of the client that imports
+	"cmd/svc.checkpoints.save":                    apart, // progress of the importing client
 	"cmd/svc.salvageCommand.Run":                  apart,
 	"internal/audit.Log.append":                   apart,
 	"internal/audit.Log.open":                     apart,
@@ -164,7 +164,7 @@ var commitPoints = map[string]kind{
 	"internal/task.Queue.CopyTo":                  apart, // into a snapshot
 }
 
-// logged are the functions that pass commit points through commit.Do, so that who follows the data directory gets to know of them.
+// logged are the functions that pass commit points through commit.Do, so that followers of the data directory receive them.
 var logged = map[string]kind{
 	"internal/task.Queue.change":         aTransaction,
 	"internal/task.journal.put":          aBegin,
@@ -175,10 +175,10 @@ var logged = map[string]kind{
 	"internal/sealedjson.Write":          aSealedFile,
 }
 
-// appliers are the functions that those call in turn to make a change durable.
+// appliers are the functions that those call to make a change durable.
 var appliers = []string{"internal/task.Queue.endTxn", "internal/task.journal.append", "internal/task.journal.restart", "internal/sealedjson.create", "internal/sealedjson.replace"}
 
-// TestCommitPointsAreLogged finds every function that makes a commit point by itself and not through commit.Do.
+// TestCommitPointsAreLogged finds every function that is a commit point without calling commit.Do.
 func TestCommitPointsAreLogged(t *testing.T) {
 	found := map[string]bool{}
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -213,7 +213,7 @@ func TestCommitPointsAreLogged(t *testing.T) {
 	})
 	for place := range logged {
 		if !found[place] {
-			t.Errorf("%s calls commit.Do no longer", place)
+			t.Errorf("%s no longer calls commit.Do", place)
 		}
 	}
 	for _, k := range []kind{aTransaction, aBegin, aCatalog, aManifest, aKey, aSealedFile} {
@@ -244,7 +244,7 @@ func TestCommitPointsAreKnown(t *testing.T) {
 					return true
 				}
 				if used[place] = true; commitPoints[place] == "" {
-					t.Errorf("%s: %s calls %s: use one of the six commit points, or say in commitPoints why what it makes durable is none", file, place, what)
+					t.Errorf("%s: %s calls %s: use one of the six commit points, or say in commitPoints why it is not one", file, place, what)
 				}
 				return true
 			})
@@ -252,12 +252,12 @@ func TestCommitPointsAreKnown(t *testing.T) {
 	})
 	for place := range commitPoints {
 		if !used[place] {
-			t.Errorf("%s makes nothing durable any more", place)
+			t.Errorf("%s no longer makes anything durable", place)
 		}
 	}
 }
 
-// durable returns what makes something durable there, "" if nothing does.
+// durable returns the name of what a node calls to make something durable; "" if nothing.
 func durable(n ast.Node) string {
 	var sel *ast.SelectorExpr
 	switch n := n.(type) {

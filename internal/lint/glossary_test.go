@@ -10,7 +10,7 @@ import (
 
 var termRow = regexp.MustCompile("^\\| ([^|`]+) \\| ([^|]+) \\| `([^`]+)` \\|$")
 
-// TestGlossary holds docs/GLOSSARY.md to its form: each term once, in order, in a short line, with a package that there is.
+// TestGlossary checks the form of docs/GLOSSARY.md: each term once, in order, in a short line, with an existing package.
 func TestGlossary(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(root, "docs/GLOSSARY.md"))
 	if err != nil {
@@ -32,7 +32,7 @@ func TestGlossary(t *testing.T) {
 		}
 		terms++
 		if term := strings.ToLower(row[1]); term <= last {
-			t.Errorf("%q stands behind %q", term, last)
+			t.Errorf("%q comes after %q", term, last)
 		} else {
 			last = term
 		}

@@ -20,7 +20,7 @@ var looks = map[string]string{
 	"fastapi/mcp.go":     "the SDK of the protocol gets all headers",
 }
 
-// TestHeadersAreKnown: a header that a request may have is a requestHeader, for which the tests of fastapi demand an attack.
+// TestHeadersAreKnown requires that a request header is a requestHeader, for which the tests of fastapi demand an attack.
 func TestHeadersAreKnown(t *testing.T) {
 	used := map[string]bool{}
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -49,13 +49,13 @@ func TestHeadersAreKnown(t *testing.T) {
 	})
 	for file := range looks {
 		if !used[file] {
-			t.Errorf("%s needs no exception any more", file)
+			t.Errorf("%s no longer needs an exception", file)
 		}
 	}
 }
 
-// TestHeadersAreListed: each requestHeader is a constant and one of requestHeaders. A header that is not has no row in the table of
-// attacks, and nobody notices.
+// TestHeadersAreListed requires that each requestHeader is a constant and one of requestHeaders. Otherwise the table of attacks would lack
+// its row unnoticed.
 func TestHeadersAreListed(t *testing.T) {
 	declared, listed := map[string]bool{}, map[string]bool{}
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -93,7 +93,7 @@ func TestHeadersAreListed(t *testing.T) {
 	}
 }
 
-// spelled writes an expression of names and calls.
+// spelled prints an expression of names and calls.
 func spelled(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

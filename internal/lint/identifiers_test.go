@@ -17,8 +17,8 @@ var (
 	wordForm       = regexp.MustCompile(`\w+`)
 )
 
-// TestIdentifiersOfPages finds what the pages for engineers name and the code does not have: files, and names that no file of Go has as a
-// word. It does not know what a word is there: a field of JSON counts, too.
+// TestIdentifiersOfPages finds files and names in the pages for engineers that the code lacks. A name counts if any Go file has it as a
+// word, such as a JSON field.
 func TestIdentifiersOfPages(t *testing.T) {
 	words, files := map[string]bool{}, map[string]bool{}
 	err := filepath.WalkDir(root, func(name string, e fs.DirEntry, err error) error {
@@ -41,7 +41,7 @@ func TestIdentifiersOfPages(t *testing.T) {
 		}
 		files[e.Name()], files[filepath.ToSlash(path)] = true, true
 		for _, word := range wordForm.FindAllString(string(b), -1) {
-			if strings.HasSuffix(name, "_test.go") == strings.HasPrefix(word, "Test") { // tests only from files of tests
+			if strings.HasSuffix(name, "_test.go") == strings.HasPrefix(word, "Test") { // names of tests only from test files
 				words[word] = true
 			}
 		}
@@ -68,7 +68,7 @@ func TestIdentifiersOfPages(t *testing.T) {
 			checked++
 			if strings.HasSuffix(name, ".go") {
 				if !files[name] && !strings.Contains(name, "*") {
-					t.Errorf("%s names the file %s, which is not there", page, name)
+					t.Errorf("%s names the file %s, which does not exist", page, name)
 				}
 				continue
 			}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// layers lists the packages from top to bottom. A package may import those
-// below its own line; packages on one line do not know each other.
+// layers lists the packages from top to bottom. A package may import those on lines below its own; packages on one line do not
+// import each other.
 var layers = [][]string{
 	{"cmd/svc", "bench", "hostile", "release"},
 	{"bench/syncdelay"},
@@ -59,7 +59,7 @@ var layers = [][]string{
 	{"internal/numeric"},
 }
 
-// only lists what one or a few packages may import, and what to do elsewhere.
+// only lists packages that only one or a few packages may import, and the alternative for others.
 var only = map[string]struct {
 	packages []string
 	instead  string
@@ -74,7 +74,7 @@ var only = map[string]struct {
 	"github.com/klauspost/compress/zstd": {[]string{"segment", "internal/dump", "fastapi", "internal/client"}, "documents are compressed by segment, dictionaries by programs of their own"},
 }
 
-// writers may change the file system by package os; all others write through internal/vfs.
+// writers may change the file system through package os; all others write through internal/vfs.
 var writers = []string{"cmd/svc", "internal/powercut", "bench", "hostile", "release", "internal/vfs", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
 
 var writing = []string{"Create", "CreateTemp", "OpenFile", "WriteFile", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename", "Link", "Symlink", "Truncate"}
@@ -132,8 +132,7 @@ func TestFilesAreWrittenThroughVFS(t *testing.T) {
 	})
 }
 
-// eachFile parses every Go file of the product (tests apart) and calls f with
-// its package's path inside the module.
+// eachFile parses every Go file of the product except tests, and calls f with its package's path inside the module.
 func eachFile(t *testing.T, f func(pkg, file string, parsed *ast.File)) {
 	t.Helper()
 	files := 0
@@ -174,8 +173,7 @@ func eachFile(t *testing.T, f func(pkg, file string, parsed *ast.File)) {
 	}
 }
 
-// ignored reports whether a file is a program that go generate runs, and no
-// part of its package.
+// ignored reports whether a file is a program for go generate and not part of its package.
 func ignored(f *ast.File) bool {
 	for _, group := range f.Comments {
 		for _, c := range group.List {

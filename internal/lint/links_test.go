@@ -44,8 +44,8 @@ func headings(t *testing.T, name string) map[string]bool {
 	return anchors
 }
 
-// TestLinksOfPages follows every link of a page that leads into the repository, to its heading. It also looks for the Go files that pages
-// name by their paths.
+// TestLinksOfPages checks that every link of a page into the repository leads to an existing file and heading, and that the Go files that
+// pages name exist.
 func TestLinksOfPages(t *testing.T) {
 	links, files := 0, 0
 	anchors := map[string]map[string]bool{}
@@ -57,7 +57,7 @@ func TestLinksOfPages(t *testing.T) {
 		prose := fenced.ReplaceAllString(string(b), "")
 		for _, m := range sourceFile.FindAllStringSubmatch(prose, -1) {
 			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil && !exampleFiles[m[1]] {
-				t.Errorf("%s names %s, which is not there", page, m[1])
+				t.Errorf("%s names %s, which does not exist", page, m[1])
 			}
 			files++
 		}
@@ -72,7 +72,7 @@ func TestLinksOfPages(t *testing.T) {
 			}
 			links++
 			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1])
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
 				continue
 			}
 			if anchor == "" || path.Ext(target) != ".md" {
@@ -91,7 +91,7 @@ func TestLinksOfPages(t *testing.T) {
 	}
 }
 
-// TestDecisions holds the pages of decisions to their form: numbered without a gap, dated, with four parts, and listed.
+// TestDecisions checks the form of decision records: numbered without gaps, dated, with four parts, and listed.
 func TestDecisions(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(root, "docs/decisions/*.md"))
 	if err != nil {

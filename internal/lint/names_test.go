@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// oldNames are words that names had before docs/GLOSSARY.md, with the terms that took their place.
+// oldNames are words that names had before docs/GLOSSARY.md, with the terms that replaced them.
 var oldNames = map[string]string{
 	"sieve": "pruner", "unsought": "unexpanded", "untold": "inconclusive", "shelf": "scope", "wish": "missed", "wishes": "missed", "wished": "missed",
 	"worth": "benefit", "twin": "a name for what it does; in tests, reference", "circles": "rings", "placing": "exact-position check", "leaders": "top hits",
@@ -30,7 +30,7 @@ func wordsOf(name string) (words []string) {
 	return append(words, strings.ToLower(strings.Trim(name[start:], "_")))
 }
 
-// TestOldNames looks at every name that the program declares: functions, types, fields, variables, constants and parameters.
+// TestOldNames checks every name that the program declares: functions, types, fields, variables, constants and parameters.
 func TestOldNames(t *testing.T) {
 	names := 0
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -71,7 +71,7 @@ func TestOldNames(t *testing.T) {
 	}
 }
 
-// TestWordsOfNames is about the test itself.
+// TestWordsOfNames tests wordsOf.
 func TestWordsOfNames(t *testing.T) {
 	for name, want := range map[string]string{"wishList": "wish list", "a": "a", "ofCircles": "of circles", "Worth": "worth", "missed_keys": "missed keys", "swish": "swish"} {
 		if got := strings.Join(wordsOf(name), " "); got != want {

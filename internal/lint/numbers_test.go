@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// numberWriters format floating-point numbers without jsontext.AppendFloat: by file, each with the reason why no answer gets an infinity
-// or NaN from it as a number.
+// numberWriters are the files that format floating-point numbers without jsontext.AppendFloat, each with the reason why no answer gets an
+// infinity or NaN from it as a number.
 var numberWriters = map[string]string{
 	"fastapi/group.go":            "seconds in a header and in a message",
 	"internal/jsontext/number.go": "AppendFloat itself",
@@ -21,7 +21,8 @@ var numberWriters = map[string]string{
 	"internal/template/value.go":  "text of a rendering",
 }
 
-// TestNumbersAreFinite: JSON has no infinity and no NaN, and jsontext.AppendFloat never writes one. encoding/json and sonic refuse them.
+// TestNumbersAreFinite checks that numbers are written by jsontext.AppendFloat, which never writes an infinity or NaN, because JSON has
+// neither. encoding/json and sonic refuse them.
 func TestNumbersAreFinite(t *testing.T) {
 	used := map[string]bool{}
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -41,7 +42,7 @@ func TestNumbersAreFinite(t *testing.T) {
 	})
 	for file := range numberWriters {
 		if !used[file] {
-			t.Errorf("%s needs no exception any more", file)
+			t.Errorf("%s no longer needs an exception", file)
 		}
 	}
 }

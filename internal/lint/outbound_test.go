@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// connecting are the ways to another machine that pass internal/outbound by.
+// connecting are the ways to connect to another machine without internal/outbound.
 var connecting = map[string]struct{ calls, values []string }{
 	"net": {calls: []string{"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "DialUnix", "LookupHost", "LookupIP", "LookupAddr", "LookupCNAME", "LookupMX", "LookupNS", "LookupPort",
 		"LookupSRV", "LookupTXT", "ResolveTCPAddr", "ResolveUDPAddr", "ResolveIPAddr", "DefaultResolver"}, values: []string{"Dialer", "Resolver"}},
@@ -19,7 +19,7 @@ var connecting = map[string]struct{ calls, values []string }{
 	"exec":     {calls: []string{"Command", "CommandContext"}},
 }
 
-// connects says who may go past internal/outbound, and where.
+// connects lists the places that may bypass internal/outbound.
 var connects = map[string]string{
 	"internal/outbound":           "it is the guard",
 	"cmd/svc/notify.go":           "the socket of the supervisor, on this machine",
@@ -30,8 +30,8 @@ var connects = map[string]string{
 	"internal/group/voterwire.go": "as above, and those that they name",
 }
 
-// TestConnectionsAreGuarded: whatever the program asks of others goes through internal/outbound, where addresses are allowed or not, or to
-// the one server that a command is told of.
+// TestConnectionsAreGuarded requires that every connection of the program goes through internal/outbound, which checks addresses, or to
+// the one server that a command is given.
 func TestConnectionsAreGuarded(t *testing.T) {
 	used := map[string]bool{}
 	eachFile(t, func(pkg, file string, f *ast.File) {
@@ -45,7 +45,7 @@ func TestConnectionsAreGuarded(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("%s: %s goes past internal/outbound", file, what)
+			t.Errorf("%s: %s bypasses internal/outbound", file, what)
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -74,12 +74,12 @@ func TestConnectionsAreGuarded(t *testing.T) {
 	})
 	for place := range connects {
 		if !used[place] {
-			t.Errorf("%s needs no exception any more", place)
+			t.Errorf("%s no longer needs an exception", place)
 		}
 	}
 }
 
-// sets reports whether a literal of a struct gives a field.
+// sets reports whether a struct literal sets a field.
 func sets(l *ast.CompositeLit, field string) bool {
 	return slices.ContainsFunc(l.Elts, func(e ast.Expr) bool {
 		kv, ok := e.(*ast.KeyValueExpr)

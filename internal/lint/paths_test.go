@@ -40,7 +40,7 @@ func TestAccessPathsAreDocumented(t *testing.T) {
 			}
 			literal, ok := spec.Values[0].(*ast.BasicLit)
 			if !ok {
-				t.Errorf("%s: the name of an access path is not written out", file)
+				t.Errorf("%s: the name of an access path is not a literal", file)
 				return true
 			}
 			paths++

@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// longestSentence is in words. A longer one is read twice.
+// longestSentence is the maximum number of words of a sentence. Readers read a longer one twice.
 const longestSentence = 35
 
-// meanSentence is how many words the sentences of a page have at most, in the mean.
+// meanSentence is the maximum mean length of the sentences of a page, in words.
 const meanSentence = 18
 
 var (
@@ -28,7 +28,7 @@ var (
 	proseWord = regexp.MustCompile(`[\pL\pN'’_-]+`)
 )
 
-// sentencesOf returns the sentences of a page of Markdown, without its tables, headings and blocks of code. An inline code is a word.
+// sentencesOf returns the sentences of a Markdown page, without tables, headings and code blocks. Inline code counts as a word.
 func sentencesOf(markdown string) (sentences []string) {
 	text := fenced.ReplaceAllString(markdown, "")
 	var kept strings.Builder
@@ -87,7 +87,8 @@ func TestSentencesOfPagesAreShort(t *testing.T) {
 	}
 }
 
-// TestSentencesOfMessagesAreShort reads the string literals of the program: errors, lines of the log, helps of options, texts of metrics.
+// TestSentencesOfMessagesAreShort checks the string literals of the program: errors, log messages, help of options,
+// descriptions of metrics.
 func TestSentencesOfMessagesAreShort(t *testing.T) {
 	read := 0
 	eachFile(t, func(_, path string, f *ast.File) {
@@ -118,10 +119,10 @@ func TestSentencesOfMessagesAreShort(t *testing.T) {
 	}
 }
 
-// exampleInComment is a line of a comment that is shown as it is: code, a grammar, a format.
+// exampleInComment matches a preformatted line of a comment: code, a grammar, a format.
 var exampleInComment = regexp.MustCompile(`(?m)^\t.*$`)
 
-// TestSentencesOfPackageCommentsAreShort holds the comments of packages to the rules of pages.
+// TestSentencesOfPackageCommentsAreShort applies the limits for pages to package comments.
 func TestSentencesOfPackageCommentsAreShort(t *testing.T) {
 	read := 0
 	eachFile(t, func(_, path string, f *ast.File) {
@@ -143,14 +144,14 @@ func TestSentencesOfPackageCommentsAreShort(t *testing.T) {
 	}
 }
 
-// oldWords are words and turns of the time before docs/GLOSSARY.md that mean nothing else, with what takes their place.
+// oldWords are words and phrases from before docs/GLOSSARY.md that have no other meaning, with their replacements.
 var oldWords = map[string]string{
 	"sieve": "pruner", "fewtypos": "lazy typo expansion", "unsought": "unexpanded", "shelf": "cache scope", "set aside": "quarantined", "made again": "rebuilt",
 	"second wish": "second-hit admission", "for want of": "without", "be it": "whether", "of which none": "none of which", "as well as it can": "as far as possible",
 	"simply": "nothing", "be that": "whether", "whosoever": "who",
 }
 
-// TestOldWords finds them in pages and in comments of packages.
+// TestOldWords finds oldWords in pages and in package comments.
 func TestOldWords(t *testing.T) {
 	find := func(where, text string) {
 		text = strings.ToLower(strings.Join(strings.Fields(codeSpan.ReplaceAllString(text, "X")), " "))
@@ -170,7 +171,7 @@ func TestOldWords(t *testing.T) {
 	eachFile(t, func(_, path string, f *ast.File) { find(path, f.Doc.Text()) })
 }
 
-// TestSentencesAreFound is about the test itself.
+// TestSentencesAreFound tests sentencesOf.
 func TestSentencesAreFound(t *testing.T) {
 	const page = "# A heading of a page.\n\nOne `code span.` here. Two\nlines: three!\n\n| a | table. |\n\n- an item\n  of a list\n- [a link](https://a.b/c.d?e=f) 1.5 ms\n1. one\n\n```\ncode. code.\n```\nLast"
 	got := strings.Join(sentencesOf(page), "|")
@@ -179,7 +180,7 @@ func TestSentencesAreFound(t *testing.T) {
 	}
 }
 
-// longestLine is in characters. Tables, blocks of code, and lines that cannot be broken, such as those of a link, may be longer.
+// longestLine is in characters. Tables, code blocks, and lines that cannot be broken, such as long links, may be longer.
 const longestLine = 100
 
 func TestLinesOfPagesAreShort(t *testing.T) {

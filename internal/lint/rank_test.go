@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// rankFiles lists the files of internal/rank from top to bottom. A function calls functions of its own file, and of files below. Other
-// files rule_*.go stand at otherRules, and no file calls them by name but rule.go.
+// rankFiles lists the files of internal/rank from top to bottom. A function calls functions of its own file and of files below. Other
+// files rule_*.go are at otherRules, and only rule.go calls them by name.
 var rankFiles = strings.Fields(`
 	search rule
 	lazytypos complete tophits find page planner retry rounds
@@ -28,10 +28,10 @@ var rankFiles = strings.Fields(`
 	sets demand groupprune grouping distinct merge costlists scorelevels scorebounds scorer scoring keys sortcosts
 	spelt invariants effort outlook score details values plan rank state rows`)
 
-// otherRules stands in rankFiles for the files of rules that are not listed by name.
+// otherRules is the position in rankFiles of rule files that are not listed by name.
 const otherRules = "rule_*"
 
-// upward lists the calls that go up rankFiles, each with its reason. There are ten at most: move what is shared further down instead.
+// upward lists calls that go up rankFiles, each with its reason. Ten are allowed: move shared code further down instead.
 var upward = map[string]string{}
 
 const (
@@ -40,7 +40,7 @@ const (
 	mostMethods = 12 // of a type of rank that holds a request
 )
 
-// rankPackage is internal/rank, its types checked as far as that goes without other packages: what has a type of theirs has none.
+// rankPackage is internal/rank, type-checked without other packages: expressions of their types have no type.
 type rankPackage struct {
 	fset  *token.FileSet
 	files map[string]*ast.File // by name, without .go
@@ -77,7 +77,7 @@ func loadRank(t *testing.T) *rankPackage {
 	return p
 }
 
-// empty imports packages with nothing in them.
+// empty imports packages without contents.
 type empty struct{}
 
 var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
@@ -99,7 +99,7 @@ func (p *rankPackage) eachFunc(f func(file string, decl *ast.FuncDecl)) {
 	}
 }
 
-// funcName returns the name of a function, with its type if it is a method.
+// funcName returns the name of a function, with the receiver's type for a method.
 func funcName(f *types.Func) string {
 	if recv := f.Signature().Recv(); recv != nil {
 		return typeOf(recv.Type()) + "." + f.Name()
@@ -116,7 +116,7 @@ func TestCallsOfRankGoDown(t *testing.T) {
 	place := map[string]int{}
 	for i, name := range rankFiles {
 		if place[name] = i; p.files[name] == nil && name != otherRules {
-			t.Errorf("rankFiles lists %s.go, which is not there", name)
+			t.Errorf("rankFiles lists %s.go, which does not exist", name)
 		}
 	}
 	for name := range p.files {
@@ -159,7 +159,7 @@ func TestCallsOfRankGoDown(t *testing.T) {
 	})
 	for name := range upward {
 		if !used[name] {
-			t.Errorf("%s is listed in upward, and is not there", name)
+			t.Errorf("%s is listed in upward, but no such call exists", name)
 		}
 	}
 	if len(upward) > mostUpward {
@@ -179,7 +179,7 @@ func TestFunctionsOfRankAreShort(t *testing.T) {
 	})
 }
 
-// TestTypesThatHoldARequestAreSmall counts the methods of types from which the request of a search can be reached by their fields.
+// TestTypesThatHoldARequestAreSmall counts the methods of types whose fields lead to the request of a search.
 func TestTypesThatHoldARequestAreSmall(t *testing.T) {
 	p := loadRank(t)
 	request := p.pkg.Scope().Lookup("Request")
@@ -201,7 +201,7 @@ func TestTypesThatHoldARequestAreSmall(t *testing.T) {
 	}
 }
 
-// holds reports whether a value of a type leads to one of another by its fields and elements.
+// holds reports whether the fields and elements of a type lead to another type.
 func holds(t, other types.Type, seen map[types.Type]bool) bool {
 	if types.Identical(t, other) {
 		return true
@@ -229,16 +229,16 @@ func holds(t, other types.Type, seen map[types.Type]bool) bool {
 	return false
 }
 
-// rulePaths lists the files with access paths of one rule, by the file of the rule. Together they own what they declare.
+// rulePaths lists the files with access paths of a single rule, by the file of the rule. Together they own their declarations.
 var rulePaths = map[string]string{
 	"near": "rule_proximity", "nearplace": "rule_proximity", "nearexact": "rule_proximity", "nearread": "rule_proximity",
 	"starts": "rule_position", "rings": "rule_geo", "rule_elementsort": "rule_sort",
 }
 
-// knowsRules lists the files that hold the rules of a request, or ask rules for their traits: the planner and what wraps it.
+// knowsRules lists the files that hold the rules of a request or read their traits: the planner and what wraps it.
 var knowsRules = strings.Fields("search rule lazytypos complete find page planner retry rounds demand outlook score details invariants state")
 
-// ownerOf returns the file of the rule that owns a file; "" where none does.
+// ownerOf returns the file of the rule that owns a file; "" if none does.
 func ownerOf(file string) string {
 	if owner := rulePaths[file]; owner != "" {
 		return owner
@@ -249,14 +249,13 @@ func ownerOf(file string) string {
 	return ""
 }
 
-// TestNoRuleNamesAnother looks for what the files of a rule declare in the files of other rules, for types and names of rules outside their
-// own files and makeRule, and for rules and traits outside of the planner. What others have to know of a rule, it declares of itself among
-// its traits; outlook.go tells them.
+// TestNoRuleNamesAnother finds uses of a rule's declarations in files of other rules, types and names of rules outside their own files and
+// makeRule, and rules and traits outside of the planner. A rule declares in its traits what others need to know; outlook.go provides it.
 func TestNoRuleNamesAnother(t *testing.T) {
 	p := loadRank(t)
 	for file, owner := range rulePaths {
 		if p.files[file] == nil || p.files[owner] == nil {
-			t.Errorf("rulePaths lists %s.go and %s.go, which are not both there", file, owner)
+			t.Errorf("rulePaths lists %s.go and %s.go, which do not both exist", file, owner)
 		}
 	}
 	rule := p.pkg.Scope().Lookup("rule").Type().Underlying().(*types.Interface)
@@ -272,11 +271,11 @@ func TestNoRuleNamesAnother(t *testing.T) {
 		}
 	}
 	names := p.namesOfRules(kinds)
-	delete(names, "score") // details have a member of this name
+	delete(names, "score") // details have a member with this name
 	uses := 0
 	for file, f := range p.files {
 		knows, owner := slices.Contains(knowsRules, file), ownerOf(file)
-		var own []types.Object // parameters of the function that is gone through
+		var own []types.Object // parameters of the current function
 		ast.Inspect(f, func(n ast.Node) bool {
 			report := func(format string, args ...any) {
 				t.Errorf("%s: "+format+": let the rule declare among its traits what others have to know", append([]any{p.fset.Position(n.Pos())}, args...)...)
@@ -322,7 +321,7 @@ func TestNoRuleNamesAnother(t *testing.T) {
 	}
 }
 
-// isDeclared reports whether an object belongs to a package and can be used in all of its files.
+// isDeclared reports whether an object belongs to a package and is visible in all its files.
 func isDeclared(pkg *types.Package, obj types.Object) bool {
 	if f, ok := obj.(*types.Func); ok {
 		return f.Signature().Recv() != nil || obj.Parent() == pkg.Scope()
@@ -334,7 +333,7 @@ func (p *rankPackage) fileOf(pos token.Pos) string {
 	return strings.TrimSuffix(filepath.Base(p.fset.Position(pos).Filename), ".go")
 }
 
-// namesOfRules returns the names of rules that are the same for all of a kind, with the files that own them.
+// namesOfRules returns the names that all rules of a kind share, with the files that own them.
 func (p *rankPackage) namesOfRules(kinds map[types.Object]bool) map[string]string {
 	names := map[string]string{}
 	p.eachFunc(func(file string, decl *ast.FuncDecl) {
@@ -367,7 +366,7 @@ func (p *rankPackage) parametersOf(decl *ast.FuncDecl) (out []types.Object) {
 	return out
 }
 
-// isOwnRule reports whether an expression is s.rules[i], and i a parameter of the function: the rule that it works for.
+// isOwnRule reports whether an expression is s.rules[i] with i a parameter of the function: the rule that it works for.
 func (p *rankPackage) isOwnRule(x ast.Node, parameters []types.Object) bool {
 	index, ok := x.(*ast.IndexExpr)
 	if !ok || !p.isRules(index.X) {
@@ -386,7 +385,7 @@ func (p *rankPackage) isRules(x ast.Expr) bool {
 	return ok && types.Identical(list.Elem(), p.pkg.Scope().Lookup("rule").Type())
 }
 
-// indexed returns the list that an expression or a loop takes elements of.
+// indexed returns the list whose elements an expression or a loop reads.
 func indexed(n ast.Node) ast.Expr {
 	switch n := n.(type) {
 	case *ast.IndexExpr:
@@ -399,8 +398,8 @@ func indexed(n ast.Node) ast.Expr {
 	return nil
 }
 
-// TestNoRuleTestsTheTypeOfAnother looks for type assertions and switches on rules, and for comparisons of a rule with a value of its type:
-// what others have to know of a rule is among its traits.
+// TestNoRuleTestsTheTypeOfAnother finds type assertions and switches on rules, and comparisons of a rule with a value of its type. Rules
+// declare in their traits what others need to know.
 func TestNoRuleTestsTheTypeOfAnother(t *testing.T) {
 	p := loadRank(t)
 	rule := p.pkg.Scope().Lookup("rule").Type()
@@ -432,7 +431,7 @@ func TestNoRuleTestsTheTypeOfAnother(t *testing.T) {
 	}
 }
 
-// isMade reports whether an expression makes a value.
+// isMade reports whether an expression creates a value.
 func isMade(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.CallExpr: // rule(words{})
