@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// aggregatedDocuments are those of the examples of docs/AGGREGATIONS.md, by index.
+// aggregatedDocuments are the documents of the examples of docs/AGGREGATIONS.md, by index.
 var aggregatedDocuments = map[string][2]string{
 	"shop": {`["price","brand"]`, `[{"id":1,"brand":"acme","price":5},{"id":2,"brand":"acme","price":10},{"id":3,"brand":"bolt","price":20},{"id":4,"brand":"corax","price":40}]`},
 	"logs": {`["at","took","user","status"]`, `[{"id":1,"status":500,"at":1769861000000,"took":100,"user":"x"},{"id":2,"status":503,"at":1769864399999,"took":200,"user":"x"},
@@ -19,7 +19,7 @@ var aggregatedDocuments = map[string][2]string{
 		{"id":5,"title":"weather","section":"World","published":"2026-02-01"}]`},
 }
 
-// TestAggregationsOfTheManual sends the requests of docs/AGGREGATIONS.md, and gets the answers that stand behind them.
+// TestAggregationsOfTheManual sends the requests of docs/AGGREGATIONS.md, and compares the answers with those that follow them.
 func TestAggregationsOfTheManual(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	for uid, of := range aggregatedDocuments {
@@ -59,7 +59,7 @@ func TestAggregationsOfTheManual(t *testing.T) {
 	}
 }
 
-// rounded writes a value with its numbers to 9 decimals.
+// rounded formats a value with numbers to 9 decimals.
 func rounded(value any) string {
 	switch v := value.(type) {
 	case map[string]any:
@@ -80,7 +80,7 @@ func rounded(value any) string {
 	return fmt.Sprint(value)
 }
 
-// TestAggregationsInANetwork asks three instances with shards for the figures of all documents, in each kind of request.
+// TestAggregationsInANetwork asks three instances with shards for the figures of all documents, with each kind of request.
 func TestAggregationsInANetwork(t *testing.T) {
 	all := newHosts(t, `{"x":{"remotes":["b"]},"y":{"remotes":["c"]}}`)
 	all[0].wait(all[0].json("PATCH", "/indexes/i/settings", `{"filterableAttributes":["n"]}`))

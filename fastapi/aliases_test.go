@@ -17,7 +17,7 @@ func TestTheExamplesOfAliases(t *testing.T) {
 	runExamples(t, c, "../docs/ALIASES.md")
 }
 
-// newAliased returns an instance with the indexes a, b and c, of one document each, and the alias x of a.
+// newAliased returns an instance with the indexes a, b and c, one document in each, and the alias x of a.
 func newAliased(t *testing.T) *client {
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey)})
 	c = c.as(masterKey)
@@ -66,7 +66,7 @@ func TestAliasesAreRefused(t *testing.T) {
 	if r := c.get("/aliases"); r.body != `{"results":[{"alias":"x","indexUid":"a"}],"offset":0,"limit":20,"total":1}` {
 		t.Errorf("%s", r.body)
 	}
-	// Nothing gets the name of an alias.
+	// No index can take the name of an alias.
 	for _, r := range []reply{c.json("POST", "/indexes", `{"uid": "x"}`), c.json("PATCH", "/indexes/b", `{"uid": "x", "primaryKey": "id"}`)} {
 		if end := c.end(r); end.Error.Code != "alias_already_exists" {
 			t.Errorf("%+v", end)
@@ -74,7 +74,7 @@ func TestAliasesAreRefused(t *testing.T) {
 	}
 }
 
-// TestAliasesStandForIndexes sends what takes an index by its alias.
+// TestAliasesStandForIndexes sends requests with an alias in place of an index.
 func TestAliasesStandForIndexes(t *testing.T) {
 	c := newAliased(t)
 	for _, tt := range []struct{ route, body, has string }{
@@ -124,19 +124,19 @@ func TestAliasesStandForIndexes(t *testing.T) {
 	if r := c.get("/indexes/a/documents"); !strings.Contains(r.body, `[{"id":2,"of":"a"},{"id":3,"of":"a","n":2}]`) {
 		t.Errorf("%s", r.body)
 	}
-	// A swap takes them; they stay with the uid.
+	// A swap accepts aliases, which stay with the uid.
 	c.wait(c.json("POST", "/swap-indexes", `[{"indexes": ["x", "b"]}]`))
 	if r := c.get("/indexes/x/documents/1"); r.body != `{"id":1,"of":"b"}` {
 		t.Errorf("after a swap: %s", r.body)
 	}
-	// The deletion of the index takes the alias along, and leaves the others.
+	// The deletion of an index removes its alias, and leaves the others.
 	c.wait(c.send("DELETE", "/indexes/x", nil))
 	if a, x, b := c.get("/indexes/a"), c.get("/aliases/x"), c.get("/indexes/b"); a.status != 404 || x.code() != "alias_not_found" || b.status != 200 {
 		t.Errorf("after a deletion: %d, %s, %d", a.status, x.body, b.status)
 	}
 }
 
-// TestKeysNameAliases looks at what keys and tokens open by an alias, before and after it moves.
+// TestKeysNameAliases checks what keys and tokens allow through an alias, before and after it moves.
 func TestKeysNameAliases(t *testing.T) {
 	c := newAliased(t)
 	named := c.as(c.makeKey(`["search", "documents.get", "indexes.get"]`, `["x"]`))
@@ -157,18 +157,18 @@ func TestKeysNameAliases(t *testing.T) {
 	opens(named, "b", false)
 	opens(own, "x", false)
 	if r := own.json("POST", "/indexes/x/search", `{}`); strings.Contains(r.body, "`a`") {
-		t.Errorf("a stranger learns what is behind an alias: %s", r.body)
+		t.Errorf("a key without access learns the index of an alias: %s", r.body)
 	}
 	if r := own.get("/aliases/x"); r.code() != "alias_not_found" {
-		t.Errorf("a stranger sees an alias: %s", r.body)
+		t.Errorf("a key without access sees an alias: %s", r.body)
 	}
 	if r := own.get("/aliases"); !strings.Contains(r.body, `"total":0`) {
-		t.Errorf("a stranger lists aliases: %s", r.body)
+		t.Errorf("a key without access lists aliases: %s", r.body)
 	}
 	if r := named.get("/indexes"); !strings.Contains(r.body, `"uid":"a"`) || strings.Contains(r.body, `"uid":"b"`) {
 		t.Errorf("indexes by an alias: %s", r.body)
 	}
-	// What a key may not open it may not point at, move or take over.
+	// A key may not create, move or delete an alias of an index that it may not access.
 	for _, tt := range []struct{ route, body string }{
 		{"PUT /aliases/b_new", `{"indexUid": "a"}`}, {"PUT /aliases/x", `{"indexUid": "b"}`}, {"PUT /aliases/y", `{"indexUid": "b"}`},
 		{"DELETE /aliases/x", ``}, {"POST /aliases", `[{"alias": "b_new", "indexUid": "x"}]`}, {"POST /aliases", `[{"alias": "x", "indexUid": null}]`},
@@ -181,10 +181,10 @@ func TestKeysNameAliases(t *testing.T) {
 	if r := own.json("PUT", "/aliases/b_new", `{"indexUid": "b"}`); r.status != 200 {
 		t.Errorf("its own: %d %s", r.status, r.body)
 	}
-	// A key makes no key that an alias of today would open.
+	// A key cannot create a key whose rights depend on a current alias.
 	maker := c.as(c.oldKey([]string{"*"}, []string{"x"}))
 	if r := maker.json("POST", "/keys", `{"actions": ["search"], "indexes": ["a"], "expiresAt": null}`); r.status < 400 {
-		t.Errorf("a right for ever: %d %s", r.status, r.body)
+		t.Errorf("a permanent right: %d %s", r.status, r.body)
 	}
 
 	if r := c.json("PUT", "/aliases/x", `{"indexUid": "b"}`); r.status != 200 {
@@ -206,7 +206,7 @@ func TestKeysNameAliases(t *testing.T) {
 		{`{"*": null, "x": {"filter": "id = 1"}}`, "a", "1 2"},
 	} {
 		k := c.as(c.tenantToken(`{"searchRules": ` + tt.rules + `}`))
-		for _, body := range []string{`{"showRankingScore": true}`, `{}`} { // answers of the latter are kept
+		for _, body := range []string{`{"showRankingScore": true}`, `{}`} { // answers of the latter are cached
 			r := k.json("POST", "/indexes/"+tt.uid+"/search", body)
 			var got struct{ Hits []struct{ ID int } }
 			if err := json.Unmarshal([]byte(r.body), &got); err != nil {
@@ -227,20 +227,20 @@ func TestKeysNameAliases(t *testing.T) {
 	}
 }
 
-// TestAliasesAgainstAModel changes aliases and indexes at random, and compares what there is with a model after each change.
+// TestAliasesAgainstAModel changes aliases and indexes at random, and compares them with a model after each change.
 func TestAliasesAgainstAModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	c, _ := newInstance(t, Options{})
-	names := []string{"a", "b", "c", "d", "e", "f", "g"} // of indexes or of aliases
+	names := []string{"a", "b", "c", "d", "e", "f", "g"} // names of indexes or aliases
 	indexes, aliases := map[string]string{}, map[string]string{}
 	moved, refused := 0, 0
 	for n := range 150 {
 		did := ""
 		switch any, other := names[random.IntN(len(names))], names[random.IntN(len(names))]; random.IntN(6) {
 		case 0:
-			if len(indexes) > 2 && indexes[any] == "" && aliases[any] == "" { // some names are left for aliases
+			if len(indexes) > 2 && indexes[any] == "" && aliases[any] == "" { // leave some names for aliases
 				continue
 			}
 			did = "create " + any
@@ -343,12 +343,12 @@ func TestAliasesAgainstAModel(t *testing.T) {
 		}
 	}
 	if moved == 0 || refused == 0 {
-		t.Errorf("%d moves were made and %d refused", moved, refused)
+		t.Errorf("%d moves succeeded, %d were refused", moved, refused)
 	}
 }
 
-// TestNoSearchSeesHalfAMove moves two aliases together while clients search through both.
-func TestNoSearchSeesHalfAMove(t *testing.T) {
+// TestMovesAreAtomicForSearches moves two aliases together while clients search through both: no search may see only one of them moved.
+func TestMovesAreAtomicForSearches(t *testing.T) {
 	c := newAliased(t)
 	point := func(uid string) {
 		t.Helper()

@@ -13,7 +13,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// newCounting starts an instance that counts searches, with two indexes.
+// newCounting starts an instance with two indexes that counts searches.
 func newCounting(t testing.TB) *client {
 	t.Helper()
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Analytics: openAnalytics(t)})
@@ -41,7 +41,7 @@ func openAnalytics(t testing.TB) *analytics.Recorder {
 
 var durations = regexp.MustCompile(`"(mean|longest)Ms":[0-9.e-]+`)
 
-// counted returns what a report says, without what is 0.
+// counted returns a report without zeros.
 func (c *client) counted(path string) string {
 	c.t.Helper()
 	r := c.get(path)
@@ -63,7 +63,7 @@ func (c *client) counted(path string) string {
 	return strings.Join(all, ", ")
 }
 
-// requestUID returns that of an answer.
+// requestUID returns the requestUid of an answer.
 func requestUID(t testing.TB, r reply) string {
 	t.Helper()
 	m := regexp.MustCompile(`"requestUid":"([^"]*)"`).FindStringSubmatch(r.body)
@@ -73,7 +73,7 @@ func requestUID(t testing.TB, r reply) string {
 	return m[1]
 }
 
-// TestEverySearchIsCounted searches in every way, also so often that the answer is kept.
+// TestEverySearchIsCounted searches in every way, also often enough for a cached answer.
 func TestEverySearchIsCounted(t *testing.T) {
 	c := newCounting(t)
 	for range 5 {
@@ -117,7 +117,7 @@ func TestEverySearchIsCounted(t *testing.T) {
 	}
 }
 
-// TestKeysOfReports asks with keys of one index: they see and delete what is of that index.
+// TestKeysOfReports uses keys of one index: they may read and delete only the data of that index.
 func TestKeysOfReports(t *testing.T) {
 	c := newCounting(t)
 	for _, uid := range []string{"films", "books"} {
@@ -167,7 +167,7 @@ func TestKeysOfReports(t *testing.T) {
 func TestEventsOfSearches(t *testing.T) {
 	c := newCounting(t)
 	var first string
-	for range 4 { // kept answers have numbers of their own
+	for range 4 { // cached answers have their own requestUid
 		first = requestUID(t, c.json("POST", "/indexes/films/search", `{"q": "dune"}`))
 	}
 	multi := requestUID(t, c.json("POST", "/multi-search", `{"queries": [{"indexUid": "films", "q": "x"}, {"indexUid": "books", "q": "dune"}]}`))

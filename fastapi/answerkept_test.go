@@ -11,9 +11,9 @@ import (
 	"svc/internal/search"
 )
 
-// TestAnswersThatAreKept asks the same again and again, in three ways, while documents, settings, features and rules change in between.
-// Whatever is kept, the answer is that to the same question in bytes that nobody has sent before.
-func TestAnswersThatAreKept(t *testing.T) {
+// TestCachedAnswers repeats requests in three forms while documents, settings, features and rules change. Every answer must equal that to
+// the same request in new bytes, which cannot be cached.
+func TestCachedAnswers(t *testing.T) {
 	c := newProtected(t)
 	const seed = 5
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -105,8 +105,8 @@ func TestAnswersThatAreKept(t *testing.T) {
 	}
 }
 
-// TestAnswerIsKept: from the third time on nothing is searched, until the index changes.
-func TestAnswerIsKept(t *testing.T) {
+// TestAnswersAreCached checks that nothing is searched from the third request on, until the index changes.
+func TestAnswersAreCached(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("POST", "/indexes/toys/documents", `[{"id": 1, "title": "red car"}]`))
 	body := `{"q": "red"}`
@@ -126,7 +126,7 @@ func TestAnswerIsKept(t *testing.T) {
 	ids := map[string]bool{}
 	for i := range 5 {
 		if i < 2 && isKept() {
-			t.Errorf("kept before it was asked for %d times", i+1)
+			t.Errorf("cached after only %d requests", i+1)
 		}
 		r := c.json("POST", "/indexes/toys/search", body)
 		_, id, _ := strings.Cut(r.body, `"requestUid":"`)
@@ -136,22 +136,22 @@ func TestAnswerIsKept(t *testing.T) {
 		ids[id] = true
 	}
 	if !isKept() {
-		t.Error("not kept")
+		t.Error("not cached")
 	}
 	if r := c.send("POST", "/indexes/toys/search", strings.NewReader(body), "Content-Type", "application/json", "Meili-Include-Metadata", "1"); !strings.Contains(r.body, `"metadata":`) {
 		t.Errorf("with metadata: %s", r.body)
 	}
 	c.wait(c.json("POST", "/indexes/toys/documents", `[{"id": 2, "title": "red train"}]`))
 	if isKept() {
-		t.Error("kept when the index has changed")
+		t.Error("still cached after the index changed")
 	}
 	if r := c.json("POST", "/indexes/toys/search", body); !strings.Contains(r.body, "red train") {
 		t.Errorf("after a change: %s", r.body)
 	}
 }
 
-// TestKeptAnswersAreCharged: an answer may not be larger for being made of such that are kept.
-func TestKeptAnswersAreCharged(t *testing.T) {
+// TestCachedAnswersAreCharged checks that the limit of an answer also applies to answers made from cached ones.
+func TestCachedAnswersAreCharged(t *testing.T) {
 	c, _ := newInstance(t, Options{AnswerLimit: 200000})
 	c.wait(c.json("POST", "/indexes/toys/documents", `[{"id": 1, "title": "red", "text": "`+strings.Repeat("car ", 12000)+`"}]`))
 	many := func(query string, n int) reply {
@@ -165,6 +165,6 @@ func TestKeptAnswersAreCharged(t *testing.T) {
 	}
 	want := many(`{"indexUid": "toys",  "q": "red"}`, 12)
 	if got := many(query, 12); want.code() != "invalid_search_limit" || got.code() != want.code() {
-		t.Errorf("%d %.200s, and of those that are not kept %d %.200s", got.status, got.body, want.status, want.body)
+		t.Errorf("cached: %d %.200s, not cached: %d %.200s", got.status, got.body, want.status, want.body)
 	}
 }

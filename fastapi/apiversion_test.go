@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestAPIVersions asks a server of each version of the API for everything that differs. The rows are those of the table in
-// docs/API.md.
+// TestAPIVersions sends a server of each API version every request that differs. The rows are those of the table in docs/API.md.
 func TestAPIVersions(t *testing.T) {
 	const pin = `"actions": [{"selector": {"id": "1"}, "action": {"type": "pin", "position": 0}}]`
 	old := func(c *client) { c.json("PATCH", rulesPath+"/r", `{"priority": 1, `+pin+`}`) }
@@ -27,7 +26,7 @@ func TestAPIVersions(t *testing.T) {
 	type row struct {
 		what string
 		ask  func(*client) string
-		want [2]string // of v1.42 and v1.54
+		want [2]string // answers of v1.42 and v1.54
 	}
 	rows := []row{
 		{"`pkgVersion` of `GET /version`", func(c *client) string { return member(c.get("/version"), "pkgVersion") }, [2]string{`"1.42.1"`, `"1.54.0"`}},
@@ -104,7 +103,7 @@ func TestAPIVersions(t *testing.T) {
 			if got := r.ask(c); got != r.want[v] {
 				t.Errorf("%s, v%s: %s, want %s", r.what, o.Version.Package, got, r.want[v])
 			}
-			c.settle() // no change of rules waits, which would make the next one a task
+			c.settle() // a waiting change of rules would make the next one a task
 		}
 		described := c.get("/openapi.json").body
 		if patterns := strings.Contains(described, `"x-error-code":"invalid_dynamic_search_rule_filter_attribute_patterns"`); patterns == o.Newest {
@@ -131,6 +130,6 @@ func TestAPIVersions(t *testing.T) {
 		tested = append(tested, r.what)
 	}
 	if got, want := strings.Join(documented, "\n"), strings.Join(tested, "\n"); got != want {
-		t.Errorf("API.md lists\n%s\nand the test has\n%s", got, want)
+		t.Errorf("API.md lists\n%s\nthe test has\n%s", got, want)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"svc/internal/network"
 )
 
-// TestWhatIsKeptOfOlderSearches asks two instances the same, before and after the same changes. One keeps what searches have found in
-// segments, the other nothing.
-func TestWhatIsKeptOfOlderSearches(t *testing.T) {
+// TestCachedResultsSurviveChanges sends the same searches to two instances before and after the same changes. One caches results in
+// segments, the other caches nothing.
+func TestCachedResultsSurviveChanges(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
 	var instances []*client
@@ -34,8 +34,8 @@ func TestWhatIsKeptOfOlderSearches(t *testing.T) {
 		}
 	}
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
-	const most = 1800       // documents: top hits and counts are kept with segments of 1,024 rows or more
-	fields := []string{"a"} // of documents so far; others come later
+	const most = 1800       // top hits and counts are cached for segments of 1,024 rows or more
+	fields := []string{"a"} // fields of documents so far; others are added later
 	all := []string{"a", "b", "c", "d"}
 	value := func() string { return pick("1", "2", `"1"`, `"two"`, "true", "null", "[1, 2]", "[]") }
 	document := func() string {
@@ -133,7 +133,7 @@ func TestWhatIsKeptOfOlderSearches(t *testing.T) {
 			for range 1 + r.IntN(3) {
 				kept, anew := instances[0].json("POST", path, q), instances[1].json("POST", path, q)
 				if kept.status != anew.status || still(kept.body) != still(anew.body) {
-					t.Fatalf("seed %d, step %d: %s %s: %s, without what is kept %s", seed, step, path, q, kept.body, anew.body)
+					t.Fatalf("seed %d, step %d: %s %s: %s, without cache %s", seed, step, path, q, kept.body, anew.body)
 				}
 				if kept.status == 200 {
 					answered++
@@ -143,6 +143,6 @@ func TestWhatIsKeptOfOlderSearches(t *testing.T) {
 	}
 	_, hits, _ := catalogs[0].SearchCache()
 	if _, none, _ := catalogs[1].SearchCache(); answered < 500 || hits < 500 || none > 0 {
-		t.Errorf("seed %d: %d searches were answered; what was kept served %d times, and where nothing is kept %d times", seed, answered, hits, none)
+		t.Errorf("seed %d: %d searches, %d cache hits, %d hits where nothing is cached", seed, answered, hits, none)
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"svc/internal/search"
 )
 
-// attacked says how tests attack a route: what it is sent to see what that costs (cost_test.go), and what in the walks over keys, indexes
-// and headers (climb_test.go). Each route has a row, which is added together with the route.
+// attacked says how tests attack a route: what cost_test.go sends to measure the cost, and what climb_test.go sends in the walks over
+// keys, indexes and headers. Each new route needs a row.
 type attacked struct {
 	costs   []growth // requests that grow
-	perByte int      // bytes that may be allocated for each byte sent, whatever comes of it; 0: defaultCost
+	perByte int      // bytes that may be allocated per byte sent, whatever the result
 	fixed   int      // bytes that may be allocated whatever is sent; 0: fixedCost
 
-	walk  []string // bodies, in which %s stands for an index; GET and DELETE have none
-	reads bool     // it changes nothing, although its method says otherwise
-	never bool     // its answer does not end by itself
+	walk  []string // bodies, with %s for an index; GET and DELETE have none
+	reads bool     // changes nothing despite its method
+	never bool     // the answer does not end by itself
 
-	left string // why neither is done
+	left string // why neither is tested
 }
 
-// The growths of most routes.
+// Growths that fit most routes.
 var (
 	byQuery = slices.Concat(queries, segments)
 	byBody  = slices.Concat(bodies, segments)
@@ -43,7 +43,7 @@ var routeRows = map[string]attacked{
 	"GET /openapi.json":         {costs: byQuery},
 	"GET /version":              {costs: byQuery},
 
-	"POST /logs/stream":   {costs: byBody, walk: []string{`{"mode": "none"}`}, never: true}, // refused even where the route opens
+	"POST /logs/stream":   {costs: byBody, walk: []string{`{"mode": "none"}`}, never: true}, // always refused
 	"DELETE /logs/stream": {costs: byQuery},
 	"POST /logs/stderr":   {costs: byBody, walk: []string{`{"target": "off"}`}},
 	"GET /metrics":        {costs: byQuery},
@@ -120,7 +120,7 @@ var routeRows = map[string]attacked{
 	"GET /tasks":                     {costs: byQuery},
 	"DELETE /tasks":                  {costs: byQuery},
 	"POST /tasks/cancel":             {costs: slices.Concat(queries, bodies), walk: []string{`{}`}},
-	"POST /tasks/compact":            {costs: bodies[:1], fixed: 64 << 20, walk: []string{`{}`}}, // it rewrites a file, whatever it is sent
+	"POST /tasks/compact":            {costs: bodies[:1], fixed: 64 << 20, walk: []string{`{}`}}, // always rewrites a file
 	"GET /tasks/stream":              {costs: byQuery, never: true},
 	"GET /tasks/{task_id}":           {costs: byQuery},
 	"GET /tasks/{task_id}/documents": {costs: byQuery},
@@ -189,7 +189,7 @@ var routeRows = map[string]attacked{
 
 const profiles = "net/http/pprof makes profiles, for who may do everything, and only with the option --pprof"
 
-// rowOf returns the row of a route, nil when it has none.
+// rowOf returns the row of a route, or nil.
 func rowOf(r *route) *attacked {
 	name := r.method + " " + r.path
 	row, ok := routeRows[name]
@@ -205,14 +205,14 @@ func rowOf(r *route) *attacked {
 
 // headerAttacked says how tests attack a header that requests may have.
 type headerAttacked struct {
-	costs    []string // values that grow, by their names in headerGrowths; nil: sized says why there are none
+	costs    []string // names of growing values in headerGrowths; nil: see sized
 	sized    string
-	disguise string // with which walks send it; "": unwalked says why they do not
+	disguise string // disguise with which walks send it; "": see unwalked
 	unwalked string
 }
 
 const (
-	byClient  = "the HTTP client of the tests writes it; TestUnclearBodies and TestExpectations send it by hand"
+	byClient  = "the HTTP client of the tests writes it; TestAmbiguousBodies and TestExpectations send it by hand"
 	whoseWalk = "it is what walks are over"
 	ofBodies  = "tests of bodies send it: TestBodyEncodings, TestContentTypes"
 )
@@ -253,15 +253,15 @@ var headerRows = map[requestHeader]headerAttacked{
 	headerSearchTime:       {costs: anyValue, disguise: "a remote that merges"},
 }
 
-// laterVersion is a version of the network that is later than that of every network of a test.
+// laterVersion is a network version later than those of the tests.
 const laterVersion = "fffffffe-c0c4-7cb1-b458-c00767017d4e"
 
-// announcedNetwork is the body by which a leader announces a network.
+// announcedNetwork is the body with which a leader announces a network.
 const announcedNetwork = `{"self":"b","leader":"a","remotes":{"a":{"url":"http://127.0.0.1:1"},"b":{"url":"http://127.0.0.1:1"}},"shards":{"x":{"remotes":["a"]}},"previousRemotes":{},"previousShards":{}}`
 
-// disguises are headers, pairs of a name and a value, that requests of walks have: by them a client may be taken for somebody else.
+// disguises are headers, as pairs of name and value, that walks send: they may make a client look like an instance or a proxy.
 var disguises = map[string][]string{
-	"nobody else":             nil,
+	"no disguise":             nil,
 	"the leader":              originHeaders("Svc-", "a", laterVersion, "5ca1ab1e"),
 	"another leader":          originHeaders("Svc-", "z", laterVersion, "5ca1ab1e"),
 	"a leader of before":      originHeaders("X-Svc-", "a", "00000000-0000-7000-8000-000000000000", "5ca1ab1e"),
@@ -275,7 +275,7 @@ var disguises = map[string][]string{
 	"a client of a group":     {"Svc-Min-Position", "1.1.1", "Svc-Max-Staleness", "1", "Idempotency-Key", "a key", "Svc-Forwarded", "1"},
 }
 
-// originHeaders are those of a write that the leader sends on, under a prefix.
+// originHeaders returns the headers of a write that a leader forwards, under a prefix.
 func originHeaders(prefix, remote, version, nonce string) []string {
 	h := []string{prefix + "Proxy-Origin-Remote", remote, prefix + "Proxy-Origin-TaskUid", "7", prefix + "Proxy-Origin-Network-Version", version}
 	if nonce != "" {
@@ -284,8 +284,7 @@ func originHeaders(prefix, remote, version, nonce string) []string {
 	return h
 }
 
-// messageAttacked says where walks send a message that instances of a network send each other. What its answer costs is in the table of
-// internal/network.
+// messageAttacked says where walks send a message between instances of a network. internal/network has the table of what its answer costs.
 type messageAttacked struct{ route, disguise string }
 
 var messageRows = map[string]messageAttacked{
@@ -296,15 +295,15 @@ var messageRows = map[string]messageAttacked{
 	"words":        {"POST /network/words", "a remote that merges"},
 	"write":        {"POST /indexes/{index_uid}/documents", "the leader"},
 	"announcement": {"PATCH /network", "the leader"},
-	"network":      {"GET /network", "nobody else"},
-	"change":       {"POST /network/change", "nobody else"},
-	"transfer":     {"POST /network/transfer", "nobody else"},
-	"features":     {"GET /experimental-features", "nobody else"},
-	"health":       {"GET /health", "nobody else"},
-	"tasks":        {"GET /tasks", "nobody else"},
+	"network":      {"GET /network", "no disguise"},
+	"change":       {"POST /network/change", "no disguise"},
+	"transfer":     {"POST /network/transfer", "no disguise"},
+	"features":     {"GET /experimental-features", "no disguise"},
+	"health":       {"GET /health", "no disguise"},
+	"tasks":        {"GET /tasks", "no disguise"},
 }
 
-// TestEverythingIsAttacked: a route, a header or a message of another instance that nobody attacks is not ready.
+// TestEverythingIsAttacked checks that each route, header and message between instances has a row, so that tests attack it.
 func TestEverythingIsAttacked(t *testing.T) {
 	table := append(routes(), pprofRoutes()...)
 	known := map[string]bool{}
@@ -325,12 +324,12 @@ func TestEverythingIsAttacked(t *testing.T) {
 		case r.method != methodGet && r.method != methodDelete && len(row.walk) == 0:
 			t.Errorf("%s names no body for walks", name)
 		case (r.method == methodGet || r.method == methodDelete) && len(row.walk) > 0:
-			t.Errorf("%s has a body for walks, which they do not send", name)
+			t.Errorf("%s has a body for walks, but walks do not send it", name)
 		}
 	}
 	for name := range routeRows {
 		if !known[name] && !strings.HasSuffix(name, "{setting}") {
-			t.Errorf("routeRows has %s, which is no route", name)
+			t.Errorf("routeRows has %s, which is not a route", name)
 		}
 	}
 	sent := map[string]bool{}
@@ -353,7 +352,7 @@ func TestEverythingIsAttacked(t *testing.T) {
 		}
 	}
 	if len(headerRows) != len(requestHeaders) {
-		t.Error("headerRows has headers that nobody reads")
+		t.Error("headerRows has unknown headers")
 	}
 	for _, m := range network.Messages {
 		row, ok := messageRows[m.Name]
@@ -364,11 +363,11 @@ func TestEverythingIsAttacked(t *testing.T) {
 			t.Errorf("the message %q has no row in messageRows", m.Name)
 		case !known[row.route] || m.Method != "" && (method != m.Method || path != own):
 			t.Errorf("the message %q does not go to %s", m.Name, row.route)
-		case row.disguise != "nobody else" && disguises[row.disguise] == nil:
-			t.Errorf("the message %q has the disguise %q, which there is not", m.Name, row.disguise)
+		case row.disguise != "no disguise" && disguises[row.disguise] == nil:
+			t.Errorf("the message %q has the unknown disguise %q", m.Name, row.disguise)
 		}
 	}
 	if len(messageRows) != len(network.Messages) {
-		t.Error("messageRows has messages that nobody sends")
+		t.Error("messageRows has unknown messages")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// harmless are the actions that may change something by a request and yet are not in the audit log, with the reason.
+// harmless are actions that may change something but are not in the audit log, with the reason.
 var harmless = map[action]string{
 	public:                "nothing changes",
 	"":                    "no key opens it",
@@ -37,7 +37,7 @@ var harmless = map[action]string{
 	actionAll:             "it reads",
 }
 
-// TestEveryRouteIsAuditedOrHarmless fails for a new route until somebody has decided.
+// TestEveryRouteIsAuditedOrHarmless fails for a new route until it is in one of the two lists.
 func TestEveryRouteIsAuditedOrHarmless(t *testing.T) {
 	used := map[string]bool{}
 	for _, r := range append(routes(), pprofRoutes()...) {
@@ -70,7 +70,7 @@ func TestAudit(t *testing.T) {
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Audit: log})
 	master := c.as(masterKey)
 	seen := 0
-	// next returns the entries since it was called last, each as "key action object status outcome task".
+	// next returns the entries since its last call, each as "key action object status outcome task".
 	next := func() (texts []string) {
 		t.Helper()
 		b, err := vfs.ReadFile(mem, "audit.log")
@@ -155,7 +155,7 @@ func TestAudit(t *testing.T) {
 	if got, want := next(), []string{"master webhooks.create " + w.UUID + " 201 done none"}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	c.server.webhooks = nil // so that the handler panics
+	c.server.webhooks = nil // makes the handler panic
 	master.json("DELETE", "/webhooks/"+w.UUID, ``)
 	if got, want := next(), []string{"master webhooks.delete " + w.UUID + " 500 internal none"}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("after a panic: got %q, want %q", got, want)
@@ -171,8 +171,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAFullAuditLogIsTold has a log that cannot be written: the change is done, and the log of the program says that the entry is missing.
-func TestAFullAuditLogIsTold(t *testing.T) {
+// TestAFullAuditLogIsReported makes the audit log unwritable: the change must succeed, and the server must log that the entry is missing.
+func TestAFullAuditLogIsReported(t *testing.T) {
 	full := false
 	fsys := vfs.Hook(vfs.NewMem(), func(op vfs.Op) error {
 		if full && op.Kind == vfs.OpWrite {

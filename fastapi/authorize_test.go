@@ -16,8 +16,7 @@ import (
 	"svc/internal/auth"
 )
 
-// opened says, in the words of the documentation, which routes each action
-// opens. Routes of settings stand once for all of them.
+// opened lists, as documented, which routes each action allows. Routes of single settings are listed once.
 var opened = map[string][]string{
 	"search": {"POST /mcp", "GET /indexes/{index_uid}/search", "POST /indexes/{index_uid}/search", "POST /indexes/{index_uid}/facet-search", "POST /multi-search", "POST /indexes/{index_uid}/compare",
 		"GET /indexes/{index_uid}/similar", "POST /indexes/{index_uid}/similar", "POST /events"},
@@ -66,8 +65,7 @@ var opened = map[string][]string{
 	"webhooks.delete":      {"DELETE /webhooks/{webhook}"},
 }
 
-// wildcards are the actions that open what others do; these do not open POST …/documents/edit, which only `documents.*` itself
-// and `*` open.
+// wildcards are the actions that include others. Only `documents.*` itself and `*` allow POST …/documents/edit.
 var wildcards = map[string][]string{
 	"documents.*":     {"documents.get", "documents.add", "documents.delete"},
 	"indexes.*":       {"indexes.get", "indexes.create", "indexes.update", "indexes.delete", "indexes.swap", "indexes.compact"},
@@ -79,18 +77,18 @@ var wildcards = map[string][]string{
 	"webhooks.*":      {"webhooks.get", "webhooks.create", "webhooks.update", "webhooks.delete"},
 	"chats.*":         {"chats.get", "chats.delete"},
 	"chatsSettings.*": {"chatsSettings.get", "chatsSettings.update"},
-	// Actions that have nothing to do with the routes above.
+	// Actions without one of the routes above.
 	"chatCompletions": nil, "network.update": nil,
 }
 
-// onWhole are the paths of what is about all of the instance.
+// onWhole are the paths that concern the whole instance.
 var onWhole = map[string]bool{
 	"/keys": true, "/keys/{key}": true, "/dumps": true, "/downloads/dumps": true, "/downloads/snapshots": true, "/downloads/dumps/{dump}": true, "/snapshots": true, "/downloads/snapshots/{snapshot}": true, "/export": true, "/tasks/compact": true, "/metrics": true, "/metrics/recent": true,
 	"/logs/stream": true, "/logs/stderr": true, "/webhooks": true, "/webhooks/{webhook}": true, "/experimental-features": true,
 	"/version": true, "/group": true, "/group/promote": true, "/group/transfer": true, "/group/members/{member}": true, "/network": true, "/network/control": true, "/chats": true, "/chats/{workspace}": true, "/chats/{workspace}/settings": true,
 }
 
-// ask authorizes a request by hand.
+// ask authorizes a request directly.
 func ask(s *Server, r route, credential, index string) error {
 	var ctx fasthttp.RequestCtx
 	ctx.Request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+credential)
@@ -100,11 +98,11 @@ func ask(s *Server, r route, credential, index string) error {
 	return s.authorize(&ctx, r.action)
 }
 
-// TestActionsOpenRoutes tries every route with every action, in an index that the key reaches and in one that it does not.
+// TestActionsOpenRoutes tries every route with every action, in an index that the key covers and in one that it does not.
 func TestActionsOpenRoutes(t *testing.T) {
 	keys := openKeys(t, masterKey)
 	c := newClient(t, Options{Keys: keys})
-	c.get("/health") // it serves: a server that does not yet cannot be shut down
+	c.get("/health") // wait until it serves: otherwise it cannot be shut down
 	s := c.server
 	held := map[string][]string{"*": nil}
 	for action := range opened {
@@ -167,7 +165,7 @@ func TestActionsOpenRoutes(t *testing.T) {
 func TestClosedByDefault(t *testing.T) {
 	keys := openKeys(t, masterKey)
 	c := newClient(t, Options{Keys: keys})
-	c.get("/health") // it serves: a server that does not yet cannot be shut down
+	c.get("/health") // wait until it serves: otherwise it cannot be shut down
 	s := c.server
 	r := route{method: "GET", path: "/new"}
 	for _, credential := range []string{masterKey, keys.Value(keys.List()[0])} {
@@ -177,7 +175,7 @@ func TestClosedByDefault(t *testing.T) {
 	}
 }
 
-// TestRestrictedKey does what a key for some indexes may and may not do.
+// TestRestrictedKey checks what a key for some indexes may and may not do.
 func TestRestrictedKey(t *testing.T) {
 	c := newProtected(t)
 	for _, uid := range []string{"mine", "mine_too", "theirs"} {
@@ -254,7 +252,7 @@ func TestRestrictedKey(t *testing.T) {
 	}
 }
 
-// TestRightToCreate: documents and settings make an index only with the right to make indexes.
+// TestRightToCreate checks that documents and settings create an index only with the right to create indexes.
 func TestRightToCreate(t *testing.T) {
 	c := newProtected(t)
 	const rights = `"documents.add", "settings.update"`
@@ -283,7 +281,7 @@ func (c *client) tenantToken(claims string) string {
 	return c.tokenOf("Default Search API Key", claims)
 }
 
-// tokenOf makes a tenant token of the key of that name.
+// tokenOf makes a tenant token of the key with that name.
 func (c *client) tokenOf(name, claims string) string {
 	c.t.Helper()
 	all := c.server.keys.List()
@@ -357,7 +355,7 @@ func TestTenantTokens(t *testing.T) {
 	}
 }
 
-// TestForeignDocumentsOfOthers: foreign keys lead no caller to where they may not go.
+// TestForeignDocumentsOfOthers checks that foreign keys do not lead a caller to indexes without access.
 func TestForeignDocumentsOfOthers(t *testing.T) {
 	c := newProtected(t)
 	c.json("PATCH", "/experimental-features", `{"foreignKeys": true}`)
@@ -406,7 +404,7 @@ func TestForeignDocumentsOfOthers(t *testing.T) {
 	}
 }
 
-// TestProfilesKeepSecrets asks for the command line, which may hold the master key, as one who has every right that a key can have.
+// TestProfilesKeepSecrets requests the command line, which may have the master key, with a key that has all rights.
 func TestProfilesKeepSecrets(t *testing.T) {
 	c := newClient(t, Options{Keys: openKeys(t, masterKey), Pprof: true}).as(masterKey)
 	for path, want := range map[string]int{"/debug/pprof": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/cmdline": 404} {
@@ -416,7 +414,7 @@ func TestProfilesKeepSecrets(t *testing.T) {
 	}
 }
 
-// TestHasHeader compares it with a look at all lines.
+// TestHasHeader compares hasHeader with a search of all lines.
 func TestHasHeader(t *testing.T) {
 	slow := func(h *fasthttp.RequestHeader, name string) bool {
 		for line := range strings.Lines(string(h.RawHeaders())) {

@@ -11,8 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// spoiled calls f with copies of a JSON value in each of which one place has become something else, and says where and what: see
-// places.
+// spoiled calls f with copies of a JSON value in which one place is replaced, and with the place and the kind of replacement; see places.
 func spoiled(v any, others map[string]any, f func(place, what string, v any)) {
 	places(v, "", func(place string, old any, put func(any)) {
 		for what, other := range others {
@@ -23,8 +22,7 @@ func spoiled(v any, others map[string]any, f func(place, what string, v any)) {
 	}, f)
 }
 
-// places calls visit for every place in a value, and f with the value lacking each member of its objects, and with one more in
-// each.
+// places calls visit for every place in a value, and f with the value without each member of its objects, and with one more.
 func places(root any, at string, visit func(place string, old any, put func(any)), f func(place, what string, v any)) {
 	var walk func(v any, at string)
 	walk = func(v any, at string) {
@@ -69,8 +67,8 @@ func kindOf(v any) string {
 	return "number"
 }
 
-// TestBadInput sends the bodies of rules, chats and templates with every place in them of every other type, missing, and too
-// long. What is of another type is refused with a code of its own, and nothing is the server's fault.
+// TestBadInput sends bodies of rules, chats and templates with each place replaced by every other type, removed, or too long. Another type
+// must be refused with its own code, and nothing may cause a server error.
 func TestBadInput(t *testing.T) {
 	c, _ := newTalking(t, Options{})
 	c.json("PATCH", "/experimental-features", `{"dynamicSearchRules": true, "chatCompletions": true, "multimodal": true}`)
@@ -86,8 +84,8 @@ func TestBadInput(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, method, path, body string
-		also                     map[string]string // types that a place may have beside that of the sample and null
-		open                     []string          // places inside of which anything may be, as providers or templates are given it
+		also                     map[string]string // other types that a place may have besides null
+		open                     []string          // places that may contain anything, because providers or templates get it
 	}{
 		{"rule", "PATCH", "/dynamic-search-rules/r", `{"description": "d", "priority": 3, "active": true,
 			"conditions": [{"scope": "query", "contains": "w"}, {"scope": "query", "isEmpty": true}, {"scope": "time", "start": "2030-01-01T00:00:00Z", "end": "2031-01-01T00:00:00Z"}, {"scope": "filter", "values": {"kind": "soup"}}],
@@ -143,7 +141,7 @@ func TestBadInput(t *testing.T) {
 				}
 				kind := kindOf(other)
 				if !isOther || kind != "null" && kind != kinds[place] && !strings.Contains(tt.also[place], kind) {
-					t.Errorf("%s is %s, and passes: %d %.300s", place, what, r.status, r.body)
+					t.Errorf("%s is %s but accepted: %d %.300s", place, what, r.status, r.body)
 				}
 			})
 			if r := c.json(tt.method, tt.path, strings.Repeat(" ", 3<<20)+tt.body); r.status != 413 {
@@ -156,9 +154,9 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestBytesThatAreNoText sends every route paths and parameters of bytes among which no character begins, short and long ones. They are
-// refused or found nowhere, and what is said of them is text.
-func TestBytesThatAreNoText(t *testing.T) {
+// TestInvalidUTF8 sends every route short and long paths and parameters of invalid UTF-8. They must be refused or not found, and the
+// answers must be valid text.
+func TestInvalidUTF8(t *testing.T) {
 	o := Options{}
 	openInstance(t, &o)
 	c := newClient(t, o)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBadMembers sends wrong aggregations, groups, score functions, braces and features to each route that takes them. Each route answers
-// with the one code of its member.
+// TestBadMembers sends invalid aggregations, groups, score functions, braces and features to each route that accepts them. Each route must
+// answer with the code of its member.
 func TestBadMembers(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("PATCH", "/indexes/i/settings", `{"filterableAttributes":["n","b",{"attributePatterns":["v.*"],"features":{"elements":true}}],

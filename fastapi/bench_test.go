@@ -17,7 +17,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// BenchmarkRoute is what every request costs besides its handler and the connection.
+// BenchmarkRoute measures the cost of a request besides its handler and the connection.
 func BenchmarkRoute(b *testing.B) {
 	f, err := OpenFeatures(vfs.NewMem(), "features.json")
 	if err != nil {
@@ -38,7 +38,7 @@ func BenchmarkRoute(b *testing.B) {
 	}
 }
 
-// BenchmarkLimits is the part of a search that keeps it from harming others: its account, its turn, and the questions whether to go on.
+// BenchmarkLimits measures the part of a search that protects other searches: its account, its turn, and the checks whether to continue.
 func BenchmarkLimits(b *testing.B) {
 	c, _ := newInstance(b, Options{Searches: 4, SearchQueue: 10})
 	var ctx fasthttp.RequestCtx
@@ -50,9 +50,9 @@ func BenchmarkLimits(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for range 20 { // one a hit
+		for range 20 { // one per hit
 			if limited.Yield() != nil || r.account.Answer(500) != nil {
-				b.Fatal("it is not to go on")
+				b.Fatal("the search may not continue")
 			}
 		}
 		limited.end()
@@ -61,8 +61,8 @@ func BenchmarkLimits(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch compares a search over HTTP (without the connection) with the same search alone: the
-// difference is what decoding, the slot, the view and the answer cost.
+// BenchmarkSearch compares a search over HTTP, without the connection, with the search alone: the difference is decoding, slot,
+// view and answer.
 func BenchmarkSearch(b *testing.B) {
 	c, _ := newInstance(b, Options{Searches: 4, SearchQueue: 10})
 	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "Metropolis"}, {"id": 2, "title": "Stalker"}]`))

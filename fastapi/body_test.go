@@ -65,7 +65,7 @@ func TestBodyEncodings(t *testing.T) {
 	}{
 		{"plain", "", []byte(on), 200, ""},
 		{"identity", "identity", []byte(on), 200, ""},
-		{"an encoding nobody knows", "rot13", []byte(on), 200, ""},
+		{"an unknown encoding", "rot13", []byte(on), 200, ""},
 		{"gzip, twice", "gzip, gzip", []byte(on), 415, "unsupported_media_type"},
 		{"gzip in brotli", "gzip,br", compressed(t, "br", string(compressed(t, "gzip", on))), 415, "unsupported_media_type"},
 		{"identity and gzip", "identity, gzip", compressed(t, "gzip", on), 415, "unsupported_media_type"},
@@ -76,11 +76,11 @@ func TestBodyEncodings(t *testing.T) {
 		{"deflate as zlib", "deflate", compressed(t, "zlib", on), 200, ""},
 		{"deflate bare", "deflate", compressed(t, "flate", on), 200, ""},
 		{"zstd", "zstd", compressed(t, "zstd", on), 200, ""},
-		{"zstd that is none", "zstd", []byte(on), 200, ""},
+		{"invalid zstd", "zstd", []byte(on), 200, ""},
 		{"zstd cut short", "zstd", compressed(t, "zstd", on)[:12], 400, "bad_request"},
 		{"nothing in zstd", "zstd", nil, 400, "missing_payload"},
 		{"too large inside zstd", "zstd", compressed(t, "zstd", large), 413, "payload_too_large"},
-		{"gzip that is none", "gzip", []byte(on), 400, "bad_request"},
+		{"invalid gzip", "gzip", []byte(on), 400, "bad_request"},
 		{"gzip cut short", "gzip", compressed(t, "gzip", on)[:20], 400, "bad_request"},
 		{"brotli cut short", "br", compressed(t, "br", on)[:8], 400, "bad_request"},
 		{"deflate cut short", "deflate", compressed(t, "zlib", on)[:8], 400, "bad_request"},
@@ -103,7 +103,7 @@ func TestBodyEncodings(t *testing.T) {
 	}
 }
 
-// TestBodyEncodingsOnLines sends codings on several lines, which are a list, too.
+// TestBodyEncodingsOnLines sends encodings in several header lines, which form a list.
 func TestBodyEncodingsOnLines(t *testing.T) {
 	c := newClient(t, Options{})
 	for _, lines := range [][]string{{"gzip", "gzip"}, {"identity", "gzip"}, {"gzip", ""}, {"", "gzip"}} {
@@ -161,8 +161,8 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// TestConnectionGoesOn sends bodies that nobody reads, over one connection: what follows must be understood.
-func TestConnectionGoesOn(t *testing.T) {
+// TestConnectionStaysUsable sends bodies that no handler reads over one connection: the next request must be understood.
+func TestConnectionStaysUsable(t *testing.T) {
 	c := newClient(t, Options{})
 	c.http.Transport.(*http.Transport).MaxConnsPerHost = 1
 	for _, body := range []io.Reader{
@@ -184,13 +184,13 @@ func TestConnectionGoesOn(t *testing.T) {
 	}
 }
 
-// rawServer starts a server for tests that write to its connections themselves, and returns its address.
+// rawServer starts a server for tests that write to connections directly, and returns its address.
 func rawServer(t *testing.T) (address string) {
 	t.Helper()
 	return rawAddress(newTCPClient(t, Options{}))
 }
 
-// rawAddress returns where the server of a client listens.
+// rawAddress returns the address of the server of a client.
 func rawAddress(c *client) (address string) {
 	c.get("/health")
 	c.server.conns.mu.Lock()
@@ -201,8 +201,8 @@ func rawAddress(c *client) (address string) {
 	return address
 }
 
-// TestUnclearBodies sends what a proxy may have cut otherwise than svc: nothing that follows it on the connection is answered.
-func TestUnclearBodies(t *testing.T) {
+// TestAmbiguousBodies sends bodies whose end a proxy may see elsewhere than svc: no later request on the connection may be answered.
+func TestAmbiguousBodies(t *testing.T) {
 	address := rawServer(t)
 	const next = "GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, head := range map[string]string{
@@ -233,12 +233,12 @@ func TestUnclearBodies(t *testing.T) {
 			t.Errorf("%s: %q", name, answers)
 		}
 		if time.Since(start) > drainTime {
-			t.Errorf("%s: the rest of the body was waited for", name)
+			t.Errorf("%s: the server waits for the rest of the body", name)
 		}
 	}
 }
 
-// TestUnreadBodies sends broken bodies where no handler reads them: what follows on the connection is not answered either.
+// TestUnreadBodies sends malformed bodies to handlers that do not read them: no later request on the connection may be answered.
 func TestUnreadBodies(t *testing.T) {
 	address := rawServer(t)
 	for _, route := range []string{"GET /health", "DELETE /nowhere"} {
@@ -327,7 +327,7 @@ func TestCompressedAnswers(t *testing.T) {
 		if err != nil || string(body) != plain {
 			t.Errorf("%s: %q %v, want %q", encoding, body, err, plain)
 		}
-		// Nothing cannot be compressed.
+		// An empty answer is not compressed.
 		if r := c.send("GET", "/nowhere", nil, "Accept-Encoding", encoding); r.header.Get("Content-Encoding") != "" || r.body != "" {
 			t.Errorf("%s: an empty answer became %q", encoding, r.body)
 		}
@@ -337,7 +337,7 @@ func TestCompressedAnswers(t *testing.T) {
 	}
 }
 
-// TestCutOffBodies ends the connection in the middle of a body: what came of it is not taken for all.
+// TestCutOffBodies closes the connection in the middle of a body: the part that arrived must not be used.
 func TestCutOffBodies(t *testing.T) {
 	var o Options
 	openInstance(t, &o)
@@ -366,6 +366,6 @@ func TestCutOffBodies(t *testing.T) {
 		}
 	}
 	if r := c.get("/tasks"); !strings.Contains(r.body, `"total":0`) {
-		t.Errorf("there are tasks of bodies that were cut off: %s", r.body)
+		t.Errorf("incomplete bodies have tasks: %s", r.body)
 	}
 }

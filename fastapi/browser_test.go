@@ -18,7 +18,7 @@ import (
 // pictures is the directory into which TestPictures writes.
 const pictures = "SVC_PICTURES"
 
-// TestPictures makes the picture that README opens with, when it is told where to: a search over the films of the first start, and the
+// TestPictures makes the picture at the top of the README if a directory is given: a search over the films of the first start, and the
 // reasons for the rank of the first hit.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv(pictures)
@@ -49,11 +49,11 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// hostile is markup that would run.
+// hostile is markup that would run if it were not escaped.
 const hostile = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>`
 
-// hostileDocuments have names and values that are markup, change the direction of writing, are members of every object of
-// JavaScript, or are very long.
+// hostileDocuments have names and values that are markup, change the writing direction, are members of every JavaScript object, or
+// are very long.
 func hostileDocuments(t *testing.T) string {
 	t.Helper()
 	long := strings.Repeat("w", 1<<20)
@@ -69,7 +69,7 @@ func hostileDocuments(t *testing.T) string {
 	return string(b)
 }
 
-// openPage starts a server on a port, and returns where it is.
+// openPage starts a server on a port, and returns its URL.
 func openPage(t *testing.T, o Options) (c *client, url string) {
 	t.Helper()
 	openInstance(t, &o)
@@ -80,9 +80,9 @@ func openPage(t *testing.T, o Options) (c *client, url string) {
 	return connect(t, o, l, func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) }), "http://" + l.Addr().String()
 }
 
-// TestDashboardInABrowser opens each part of the page on an empty server and on one whose documents, fields, facets and
-// uid of an index are hostile: what they hold is shown, and nothing of it runs or leaves the page's width, on small and
-// large screens, light and dark; axe-core finds nothing that shuts people out.
+// TestDashboardInABrowser opens each part of the page on an empty server and on one with hostile documents, fields, facets and index
+// uid. The page must show them without running them or exceeding its width, on small and large screens, light and dark, and axe-core
+// must find nothing.
 func TestDashboardInABrowser(t *testing.T) {
 	axe := axe(t)
 	tab := startChromium(t).open()
@@ -97,7 +97,7 @@ func TestDashboardInABrowser(t *testing.T) {
 			width, height int
 			dark          bool
 		}{{390, 844, true}, {1440, 900, false}, {3840, 2160, true}} {
-			if look.width == 3840 && checks%4 != 1 && !*everyLook { // 8 million pixels without a graphics card: every fourth part
+			if look.width == 3840 && checks%4 != 1 && !*everyLook { // 8 million pixels are slow without a graphics card: every fourth part
 				continue
 			}
 			tab.look(look.width, look.height, look.dark)
@@ -109,7 +109,7 @@ func TestDashboardInABrowser(t *testing.T) {
 			for _, line := range tab.faults() {
 				t.Errorf("%s, %d pixels: %s", part, look.width, line)
 			}
-			// axe-core takes its time: it looks at small dark pages and larger light ones in turn, or at all.
+			// axe-core is slow: alternate between small dark pages and larger light ones.
 			if *everyLook || look.dark == (checks%2 == 0) && look.width < 3840 {
 				for _, line := range tab.complaints(axe) {
 					t.Errorf("%s, %d pixels, dark: %v: %s", part, look.width, look.dark, line)
@@ -127,7 +127,7 @@ func TestDashboardInABrowser(t *testing.T) {
 	if end := c.wait(c.json("POST", "/indexes/films/documents", hostileDocuments(t))); !strings.Contains(end, "succeeded") {
 		t.Fatal(end)
 	}
-	tab.until(`document.querySelectorAll(".hit").length === 3`) // the page has noticed
+	tab.until(`document.querySelectorAll(".hit").length === 3`) // the page has reacted
 	rule, _ := json.Marshal(values{"description": hostile, "conditions": []values{{"scope": "query", "isEmpty": true}, {"scope": "time", "start": "2100-01-01T00:00:00Z"}},
 		"actions": []values{{"selector": values{"indexUid": "films", "id": "1"}, "action": values{"type": "pin", "position": 0}}}})
 	c.json("PATCH", "/experimental-features", `{"dynamicSearchRules": true}`)
@@ -149,9 +149,9 @@ func TestDashboardInABrowser(t *testing.T) {
 	check("system", "available", "films", "Time of a search", `<path d="M`, "held by requests", `class="segment"`, "3 documents")
 }
 
-// TestDashboardTellsWhatTasksWaitFor has an embedder that fails: the page tells which one a task waits for and since when, and what its
-// last call failed with. The task ends at once when it is canceled there.
-func TestDashboardTellsWhatTasksWaitFor(t *testing.T) {
+// TestDashboardShowsParkedTasks has an embedder that fails: the page must show which embedder a task waits for, since when, and the last
+// error. Canceling the task on the page must end it at once.
+func TestDashboardShowsParkedTasks(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "out of order", http.StatusBadGateway) }))

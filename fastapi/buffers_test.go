@@ -16,8 +16,8 @@ import (
 	"svc/internal/budget"
 )
 
-// TestConnectionsKeepNoAnswers has many clients take large answers of all kinds and stay: while they ask for nothing more, the server
-// keeps nothing of those for them.
+// TestConnectionsKeepNoAnswers has many clients read large answers of all kinds and stay connected: idle connections must not hold the
+// memory of these answers.
 func TestConnectionsKeepNoAnswers(t *testing.T) {
 	const clients, perClient = 24, 64 << 10
 	c, _ := newInstance(t, Options{PayloadLimit: 4 << 20})
@@ -46,7 +46,7 @@ func TestConnectionsKeepNoAnswers(t *testing.T) {
 		}
 	}
 	held := func() int64 {
-		for range 3 { // pools are empty behind the second
+		for range 3 { // pools are empty after the second
 			runtime.GC()
 		}
 		var m runtime.MemStats
@@ -56,11 +56,11 @@ func TestConnectionsKeepNoAnswers(t *testing.T) {
 	for i := range all {
 		client, server := net.Pipe()
 		defer client.Close()
-		go c.server.http.ServeConn(&conn{Conn: server, in: c.server.conns}) // an error is the client's end
+		go c.server.http.ServeConn(&conn{Conn: server, in: c.server.conns}) // an error means that the client has gone
 		all[i], from[i] = client, bufio.NewReader(client)
 	}
 	ask("/health", 0)
-	c.get("/openapi.json") // is made once
+	c.get("/openapi.json") // is built once
 	before := held()
 	for _, of := range []struct {
 		path  string
@@ -74,12 +74,13 @@ func TestConnectionsKeepNoAnswers(t *testing.T) {
 	} {
 		ask(of.path, of.least)
 		if more := held() - before; more > clients*perClient {
-			t.Errorf("after %s, %d connections that do nothing keep %d bytes each", of.path, clients, more/clients)
+			t.Errorf("after %s, %d idle connections hold %d bytes each", of.path, clients, more/clients)
 		}
 	}
 }
 
-// TestAnswerBuffers makes answers in buffers that are about as large, and in much larger ones: what is held for the client is counted.
+// TestAnswerBuffers builds answers in buffers of about their size, and in much larger ones: the memory held for the client
+// must be charged.
 func TestAnswerBuffers(t *testing.T) {
 	text := func(n int) func([]byte) ([]byte, error) {
 		return func(dst []byte) ([]byte, error) { return append(dst, strings.Repeat("x", n)...), nil }
@@ -110,7 +111,7 @@ func TestAnswerBuffers(t *testing.T) {
 	}
 }
 
-// TestCopyClasses: a copy has room for its answer, and little more; each class has one size.
+// TestCopyClasses checks that a copy has room for its answer and little more, and that each class has one size.
 func TestCopyClasses(t *testing.T) {
 	sizes := map[int]int{}
 	for n := 0; n <= 1<<20; n += 511 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSearchesDuringASettingsChange searches without a pause while settings change that force the index to be built
-// again. Every answer is that of the old settings until the first that is that of the new ones, in all its parts.
+// TestSearchesDuringASettingsChange searches continuously while a change of settings rebuilds the index. Every answer must follow the old
+// settings in all parts until the first that follows the new ones.
 func TestSearchesDuringASettingsChange(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	var docs strings.Builder

@@ -38,7 +38,7 @@ func TestChatWorkspaces(t *testing.T) {
 		}
 	}
 	if r := c.get("/chats"); r.body != `{"results":[],"offset":0,"limit":20,"total":0}` {
-		t.Errorf("a refused change made a workspace: %s", r.body)
+		t.Errorf("a refused change created a workspace: %s", r.body)
 	}
 
 	r := c.json("PATCH", "/chats/a%2Fb%20c/settings", `{"source":"vLlm","baseUrl":"http://localhost:1/v1","apiKey":"sk-0123456789abcdefgh","orgId":"o","prompts":{"system":"S","searchDescription":"D","searchQParam":"Q","searchFilterParam":"F","searchIndexUidParam":"I"}}`)
@@ -50,7 +50,7 @@ func TestChatWorkspaces(t *testing.T) {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	if r := c.json("PATCH", "/chats/a%2Fb%20c/settings", `{"source":null,"baseUrl":"http://elsewhere.test/"}`); r.code() != "bad_request" || !strings.Contains(r.body, "apiKey") {
-		t.Errorf("the key goes elsewhere: %d %s", r.status, r.body)
+		t.Errorf("the key is sent to another host: %d %s", r.status, r.body)
 	}
 	if r := c.json("PATCH", "/chats/a%2Fb%20c/settings", `{"orgId":null,"prompts":null}`); !strings.Contains(r.body, `"orgId":null`) || strings.Contains(r.body, `"system":"S"`) || strings.Contains(r.body, `"system":null`) {
 		t.Errorf("%d %s", r.status, r.body)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// browser returns the program of a Chromium, or skips the test and says so.
+// browser returns the path of Chromium, or skips the test.
 func browser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -26,7 +26,7 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// chromium is a browser without a window, driven by the DevTools protocol over two pipes: messages are JSON with a zero byte behind.
+// chromium is a headless browser, driven by the DevTools protocol over two pipes: messages are JSON followed by a zero byte.
 type chromium struct {
 	t       *testing.T
 	in      *os.File
@@ -34,7 +34,7 @@ type chromium struct {
 	last    int
 	waiting map[int]chan devtools
 	tabs    map[string]*tab
-	gone    bool // the browser writes no more
+	gone    bool // the browser has ended
 }
 
 // devtools is a message of the protocol, in either direction.
@@ -53,7 +53,7 @@ type devtools struct {
 type tab struct {
 	*chromium
 	session string
-	events  chan devtools // that were asked for by listen
+	events  chan devtools // requested by listen
 	only    string
 }
 
@@ -94,7 +94,7 @@ func startChromium(t *testing.T) *chromium {
 	return b
 }
 
-// read hands out what the browser says, until it ends.
+// read delivers the messages of the browser until it ends.
 func (b *chromium) read(out io.Reader) {
 	for r := bufio.NewReaderSize(out, 1<<20); ; {
 		line, err := r.ReadBytes(0)
@@ -125,7 +125,7 @@ func (b *chromium) read(out io.Reader) {
 	}
 }
 
-// send sends a command, whose answer comes from the channel; nil where the browser is gone.
+// send sends a command and returns the channel of its answer, or nil if the browser is gone.
 func (b *chromium) send(session, method string, params any) chan devtools {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,11 +140,11 @@ func (b *chromium) send(session, method string, params any) chan devtools {
 	}
 	answer := make(chan devtools, 1)
 	b.waiting[b.last] = answer
-	_, _ = b.in.Write(append(line, 0)) // what cannot be sent is not answered
+	_, _ = b.in.Write(append(line, 0)) // without a sent command there is no answer
 	return answer
 }
 
-// values are an object of JSON.
+// values is a JSON object.
 type values = map[string]any
 
 // call sends a command and decodes its answer into result, unless that is nil.
@@ -155,7 +155,7 @@ func (b *chromium) call(session, method string, params, result any) {
 	}
 }
 
-// try is call, and returns why the browser refuses.
+// try is call, but returns the error of the browser.
 func (b *chromium) try(session, method string, params, result any) (refused string) {
 	b.t.Helper()
 	select {
@@ -176,7 +176,7 @@ func (b *chromium) try(session, method string, params, result any) (refused stri
 	return ""
 }
 
-// open makes an empty page, in a context of its own: nothing is remembered from others.
+// open opens an empty page in its own context, without stored data.
 func (b *chromium) open() *tab {
 	b.t.Helper()
 	var context struct{ BrowserContextID string }
@@ -198,7 +198,7 @@ func (p *tab) do(method string, params, result any) {
 	p.call(p.session, method, params, result)
 }
 
-// look sets the size of the page and whether it is dark.
+// look sets the size of the page and its color scheme.
 func (p *tab) look(width, height int, dark bool) {
 	p.t.Helper()
 	scheme := "light"
@@ -209,14 +209,14 @@ func (p *tab) look(width, height int, dark bool) {
 	p.do("Emulation.setEmulatedMedia", values{"features": []values{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// goTo opens an address, also when only its fragment is another one.
+// goTo opens an address, even if only its fragment changes.
 func (p *tab) goTo(url string) {
 	p.t.Helper()
 	p.do("Page.navigate", values{"url": "about:blank"}, nil)
 	p.do("Page.navigate", values{"url": url}, nil)
 }
 
-// eval returns the value of an expression, or of the promise that it is.
+// eval returns the value of an expression, awaiting promises.
 func (p *tab) eval(expression string, result any) {
 	p.t.Helper()
 	var answer struct {
@@ -238,11 +238,11 @@ func (p *tab) eval(expression string, result any) {
 	}
 }
 
-// until waits for an expression to be true.
+// until waits until an expression is true.
 func (p *tab) until(expression string) {
 	p.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		// The page may not be there yet, or be loaded again meanwhile, which the browser refuses or answers without a value.
+		// The page may not exist yet or may be reloading: then the browser returns an error or no value.
 		var answer struct{ Result struct{ Value bool } }
 		refused := p.try(p.session, "Runtime.evaluate", values{"expression": "(() => { try { return !!(" + expression + "); } catch { return false; } })()", "returnByValue": true}, &answer)
 		if refused == "" && answer.Result.Value {
@@ -251,19 +251,19 @@ func (p *tab) until(expression string) {
 		if time.Now().After(end) {
 			var text string
 			p.eval(`location.href + " " + (document.body?.innerText ?? "").slice(0, 2000)`, &text)
-			p.t.Fatalf("in a minute it does not come true that %s: %s %s", expression, refused, text)
+			p.t.Fatalf("not true within a minute: %s: %s %s", expression, refused, text)
 		}
 	}
 }
 
-// typeIn types a letter where the focus is.
+// typeIn types a letter into the focused element.
 func (p *tab) typeIn(letter string) {
 	p.t.Helper()
 	p.do("Input.dispatchKeyEvent", values{"type": "keyDown", "text": letter, "key": letter}, nil)
 	p.do("Input.dispatchKeyEvent", values{"type": "keyUp", "key": letter}, nil)
 }
 
-// listen keeps the events of a kind, of which next returns one after another.
+// listen records events of a kind, which next returns one by one.
 func (p *tab) listen(method string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,7 +283,7 @@ func (p *tab) next(params any) {
 	}
 }
 
-// picture writes what is seen of the page into a file.
+// picture writes a screenshot of the page to a file.
 func (p *tab) picture(name string) {
 	p.t.Helper()
 	var shot struct{ Data string }
@@ -297,7 +297,7 @@ func (p *tab) picture(name string) {
 	}
 }
 
-// axe is axe-core, which looks for what shuts people out.
+// axe returns the source of axe-core, an accessibility checker.
 func axe(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/axe/axe.min.js")
@@ -307,7 +307,7 @@ func axe(t *testing.T) string {
 	return string(b)
 }
 
-// complaints runs axe-core on the page, and returns what it finds.
+// complaints runs axe-core on the page, and returns its findings.
 func (p *tab) complaints(axe string) []string {
 	p.t.Helper()
 	p.eval("window.axe ? 0 : (() => {"+axe+"})(), 0", nil)

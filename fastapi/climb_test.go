@@ -10,7 +10,7 @@ import (
 	"svc/internal/auth"
 )
 
-// A probe is a request of somebody who looks for a way around the limits of their key.
+// probe is a request of an attacker who looks for a way around the limits of a key.
 type probe struct {
 	method, path, body string
 	route              string
@@ -18,14 +18,14 @@ type probe struct {
 	headers            []string
 }
 
-// probes lists requests on every route, in this index where the route has one.
+// probes returns requests to every route, in this index if the route has one.
 func probes(uid string, keys []*auth.Key) []probe {
 	var all []probe
 	table := routes()
 	for i := range table {
 		r, row := &table[i], rowOf(&table[i])
 		if row == nil || strings.HasPrefix(r.path, "/indexes/{index_uid}/settings/") && !strings.HasSuffix(r.path, "/stop-words") {
-			continue // they are like those of stop words
+			continue // the same as for stop words
 		}
 		paths := []string{r.path}
 		switch {
@@ -59,7 +59,7 @@ func probes(uid string, keys []*auth.Key) []probe {
 	return all
 }
 
-// asInstances adds to requests on routes that instances of a network ask the same requests with the headers of instances.
+// asInstances adds requests with the headers of instances to those on routes that instances use.
 func asInstances(all []probe) []probe {
 	for _, p := range all {
 		for _, m := range messageRows {
@@ -91,9 +91,9 @@ func (c *client) settle() {
 
 var keyValue = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// TestNoKeyLeavesItsIndexes sends pairs of requests, the first of which changes something, with a key that may do everything
-// in its own indexes, and looks whether it learns or changes anything of others.
-func TestNoKeyLeavesItsIndexes(t *testing.T) {
+// TestKeysStayInTheirIndexes sends pairs of requests, the first of which changes something, with a key that has all rights in its own
+// indexes: it must not read or change anything of others.
+func TestKeysStayInTheirIndexes(t *testing.T) {
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Analytics: openAnalytics(t)})
 	c.key = masterKey
 	c.json("PATCH", "/experimental-features", `{"foreignKeys": true, "editDocumentsByFunction": true, "metrics": true, "logsRoute": true,
@@ -156,7 +156,7 @@ func TestNoKeyLeavesItsIndexes(t *testing.T) {
 		refused := 0
 		for _, first := range changes {
 			r := try(first, "")
-			if r.status >= 400 { // it changed nothing
+			if r.status >= 400 { // no change
 				refused++
 				continue
 			}
@@ -176,9 +176,9 @@ func TestNoKeyLeavesItsIndexes(t *testing.T) {
 	t.Logf("%d requests", requests)
 }
 
-// TestNoKeyMakesAStrongerOne gives each action to a key for all indexes, and goes from every key that it can see or make on to
-// the next: none may open what the first does not.
-func TestNoKeyMakesAStrongerOne(t *testing.T) {
+// TestKeysCannotGainRights gives each action to a key for all indexes, and follows every key that it can read or create: none may have a
+// right that the first lacks.
+func TestKeysCannotGainRights(t *testing.T) {
 	c := newProtected(t)
 	c.wait(c.json("POST", "/indexes/mine/documents", `[{"id": 1}]`))
 	byValue := map[string]*auth.Key{}
@@ -219,7 +219,7 @@ func TestNoKeyMakesAStrongerOne(t *testing.T) {
 				t.Errorf("a key with %s made one with %v on %v", rights, k.Actions, k.Indexes)
 			}
 		}
-		for _, k := range c.server.keys.List() { // what it may not hold it may not delete
+		for _, k := range c.server.keys.List() { // a key may not delete keys with more rights
 			if r := c.as(start).send(methodDelete, "/keys/"+k.UID.String(), nil); r.status < 300 && !holder.Holds(k) {
 				t.Errorf("a key with %s deleted one with %v on %v", rights, k.Actions, k.Indexes)
 			}
@@ -227,7 +227,7 @@ func TestNoKeyMakesAStrongerOne(t *testing.T) {
 	}
 }
 
-// caller is who calls with a key.
+// caller returns the caller of a key.
 func (c *client) caller(value string) *auth.Caller {
 	for _, action := range []string{"search", "keys.get", "keys.create", "keys.update", "keys.delete"} {
 		if who, err := c.server.keys.Authorize(value, action, ""); err == nil {

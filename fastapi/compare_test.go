@@ -81,7 +81,7 @@ func TestCompare(t *testing.T) {
 		if !slices.Equal(ids(got.Current.Hits), tt.current) || !slices.Equal(ids(got.Other.Hits), tt.other) || !slices.Equal(named, tt.reindexing) {
 			t.Errorf("%s: %v, other %v, reindexing %v; want %v, %v, %v", tt.body, ids(got.Current.Hits), ids(got.Other.Hits), got.Reindexing, tt.current, tt.other, tt.reindexing)
 		}
-		if len(tt.reindexing) == 0 { // as if the settings were changed for good
+		if len(tt.reindexing) == 0 { // compare with really changed settings
 			var other struct {
 				Other struct{ Settings json.RawMessage }
 			}
@@ -143,7 +143,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareRights: whoever compares must be allowed to search and to read settings, and finds what they find in a search.
+// TestCompareRights checks that a comparison needs the rights to search and to read settings, and finds the same as a search.
 func TestCompareRights(t *testing.T) {
 	c := newProtected(t)
 	c.wait(c.json("PATCH", "/indexes/i/settings", `{"displayedAttributes": ["id"], "filterableAttributes": ["owner"]}`))
@@ -163,7 +163,7 @@ func TestCompareRights(t *testing.T) {
 	}
 }
 
-// TestCompareAtAnotherTime compares a search with the one that shoppers make on another day: rules apply by that day's date.
+// TestCompareAtAnotherTime compares a search with the same on another day: rules must apply by that date.
 func TestCompareAtAnotherTime(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1, "title": "hound"}, {"id": 2, "title": "hound"}, {"id": 3, "title": "hound"}]`))
@@ -185,7 +185,7 @@ func TestCompareAtAnotherTime(t *testing.T) {
 	}
 }
 
-// TestCompareCounts: totals go beyond maxTotalHits where facets are asked for.
+// TestCompareCounts checks that totals exceed maxTotalHits if facets are requested.
 func TestCompareCounts(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("PATCH", "/indexes/i/settings", `{"pagination": {"maxTotalHits": 2}, "filterableAttributes": ["id", "kind"]}`))

@@ -9,9 +9,9 @@ import (
 	"svc/internal/budget"
 )
 
-// TestLongAnswersAreCompressedWithRoom asks for a compressed answer: a large one is compressed while there is memory for it, and
-// else sent as it is; nothing is held afterwards.
-func TestLongAnswersAreCompressedWithRoom(t *testing.T) {
+// TestLargeAnswersAreCompressedWithRoom requests compressed answers: a large one is compressed if there is memory for it, and otherwise
+// sent as it is. No memory may be held afterwards.
+func TestLargeAnswersAreCompressedWithRoom(t *testing.T) {
 	const memory = 64 << 20
 	c, _ := newInstance(t, Options{Memory: memory})
 	for _, test := range []struct {

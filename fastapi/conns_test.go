@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestSlowReaders writes to a client that takes its time, and to one that has stopped reading.
+// TestSlowReaders writes to a slow client, and to one that has stopped reading.
 func TestSlowReaders(t *testing.T) {
 	answer := bytes.Repeat([]byte("0123456789"), writeBytes/2) // five pieces
 	for _, stops := range []bool{false, true} {
@@ -52,9 +52,9 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// TestARequestBesideTheEndIsRead hangs a connection up between the head of a request and its handler: its body is read like others, and the
-// next request is not waited for.
-func TestARequestBesideTheEndIsRead(t *testing.T) {
+// TestARequestDuringHangUpIsRead hangs up a connection after the head of a request and before its handler: the body must still be read,
+// and the server must not wait for another request.
+func TestARequestDuringHangUpIsRead(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
 	var cs conns
@@ -62,7 +62,7 @@ func TestARequestBesideTheEndIsRead(t *testing.T) {
 	defer c.Close()
 	cs.take(c)
 	read := func() error {
-		go client.Write([]byte("x")) // it ends with the connection
+		go client.Write([]byte("x")) // ends with the connection
 		_, err := c.Read(make([]byte, 1))
 		return err
 	}
@@ -71,7 +71,7 @@ func TestARequestBesideTheEndIsRead(t *testing.T) {
 	if err := read(); err != nil {
 		t.Errorf("the body of a request that was let in: %v", err)
 	}
-	c.hangUp() // it is busy
+	c.hangUp() // the connection is busy
 	if err := read(); err != nil {
 		t.Errorf("the rest of it: %v", err)
 	}
@@ -82,27 +82,27 @@ func TestARequestBesideTheEndIsRead(t *testing.T) {
 	}
 }
 
-// instant is a connection on which the next request is always there.
+// instant is a connection on which the next request is always available.
 type instant struct{ net.Conn }
 
 func (instant) Read(b []byte) (int, error)       { return copy(b, "GET / HTTP/1.1\r\n\r\n"), nil }
 func (instant) Write(b []byte) (int, error)      { return len(b), nil }
 func (instant) SetWriteDeadline(time.Time) error { return nil }
 
-// TestAConnectionGivesWay has one processor: what is ready to run does so before the next request of a client that never pauses is read.
-func TestAConnectionGivesWay(t *testing.T) {
+// TestAConnectionYields uses one processor: other goroutines must run before the next request of a client that never pauses is read.
+func TestAConnectionYields(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	c := &conn{Conn: instant{}, in: new(conns)}
 	for tries := 0; !c.prompt; tries++ {
 		if _, err := c.Read(make([]byte, 64)); err != nil || tries == 10_000 {
-			t.Fatalf("%v; %d requests were there already, and none was read at once", err, tries)
+			t.Fatalf("%v; %d requests were available, but none was read at once", err, tries)
 		}
 	}
 	for range 3 {
 		var others atomic.Bool
 		go others.Store(true)
-		for range 3 { // one in 61 times the scheduler takes up first who gave way
-			c.prompt = true // however busy the machine was
+		for range 3 { // once in 61 times the scheduler first runs the goroutine that yielded
+			c.prompt = true // even on a busy machine
 			if _, err := c.Write([]byte("HTTP/1.1 200 OK\r\n\r\n")); err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestAConnectionGivesWay(t *testing.T) {
 			}
 		}
 		if !others.Load() {
-			t.Fatal("a goroutine that could run was not let run between an answer and the next request")
+			t.Fatal("a runnable goroutine did not run between an answer and the next request")
 		}
 	}
 }

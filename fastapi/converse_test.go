@@ -25,13 +25,13 @@ import (
 	"svc/internal/logs/logstest"
 )
 
-// model is a provider whose model does what it is told: after "search INDEX for WORDS where FILTER" it searches, and after a search it says
-// what it read. Anything else it says again.
+// model is a provider whose model obeys: "search INDEX for WORDS where FILTER" makes it search and then repeat what it read. It repeats
+// any other text.
 type model struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies []string
-	left   chan struct{} // a call of "wait" was given up
+	left   chan struct{} // a call of "wait" was canceled
 }
 
 var wish = regexp.MustCompile(`^search (\S+) for (.*?)(?: where (.*))?$`)
@@ -50,7 +50,7 @@ func newModel(t testing.TB) *model {
 		var asked struct {
 			Messages []struct{ Role, Content string }
 		}
-		if err := json.Unmarshal(b, &asked); err != nil { // it takes plain texts alone
+		if err := json.Unmarshal(b, &asked); err != nil { // it accepts plain texts only
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
@@ -92,7 +92,7 @@ func (m *model) sent() []string {
 	return slices.Clone(m.bodies)
 }
 
-// newTalking starts a server with recipes, wines and a workspace, whose model is the one returned.
+// newTalking starts a server with recipes, wines and a workspace, and returns its model.
 func newTalking(t testing.TB, o Options) (*client, *model) {
 	t.Helper()
 	openInstance(t, &o)
@@ -117,7 +117,7 @@ func question(text string) string {
 
 const completions = "/chats/kitchen/chat/completions"
 
-// ask makes a request and returns what came of it: the answer's text, sources, and codes of failures.
+// ask sends a request and returns the text of the answer, sources, and codes of failures.
 func (c *client) ask(text string) string {
 	c.t.Helper()
 	r := c.json("POST", completions, question(text))
@@ -153,7 +153,7 @@ func (c *client) ask(text string) string {
 		}
 	}
 	if !strings.HasPrefix(r.body, "retry: 10000\ndata: ") || !strings.HasSuffix(r.body, "data: [DONE]\n\n") {
-		c.t.Errorf("no whole stream: %q", r.body)
+		c.t.Errorf("incomplete stream: %q", r.body)
 	}
 	return out.String()
 }
@@ -177,12 +177,12 @@ func TestConversations(t *testing.T) {
 		}
 	}
 	if got := c.ask("search recipes for x where title = a"); !strings.Contains(got, "filterable") {
-		t.Errorf("the model is not told what is wrong: %s", got)
+		t.Errorf("the model does not get the error: %s", got)
 	}
 	first := m.sent()[0]
 	for _, hint := range []string{`recipes: Soups and tarts.`, `kind: tart, soup.`, `time: 40, 55, 60.`, `"enum":["recipes","wines"]`} {
 		if !strings.Contains(first, hint) {
-			t.Errorf("the model is not told %s: %s", hint, first)
+			t.Errorf("the model does not get %s: %s", hint, first)
 		}
 	}
 	metrics := c.get("/metrics").body
@@ -196,7 +196,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestChatRights goes through who may chat, what the model hears of, and what it finds.
+// TestChatRights checks who may chat, which indexes the model is told about, and what it finds.
 func TestChatRights(t *testing.T) {
 	keys := openKeys(t, masterKey)
 	c, m := newTalking(t, Options{Keys: keys})
@@ -241,12 +241,12 @@ func TestChatRights(t *testing.T) {
 			_, tools, _ := strings.Cut(body, `"tools":`)
 			for _, word := range tt.hears {
 				if !strings.Contains(tools, word) {
-					t.Errorf("%s: the model does not hear of %s: %s", name, word, tools)
+					t.Errorf("%s: the model is not told about %s: %s", name, word, tools)
 				}
 			}
 			for _, word := range tt.hidden {
 				if strings.Contains(tools, word) {
-					t.Errorf("%s: the model hears of %s: %s", name, word, tools)
+					t.Errorf("%s: the model is told about %s: %s", name, word, tools)
 				}
 			}
 		}
@@ -257,7 +257,7 @@ func TestChatRights(t *testing.T) {
 	}
 }
 
-// TestChatNeedsAKeyEverywhere asks a server without a master key.
+// TestChatNeedsAKeyEverywhere sends chats to a server without a master key.
 func TestChatNeedsAKeyEverywhere(t *testing.T) {
 	c, _ := newTalking(t, Options{})
 	if r := c.json("POST", completions, question("hello")); r.status != 401 || r.code() != "missing_authorization_header" {
@@ -275,7 +275,7 @@ func TestChatNeedsAKeyEverywhere(t *testing.T) {
 	}
 }
 
-// begin begins a conversation and reads its first event.
+// begin starts a conversation and reads its first event.
 func (c *client) begin(t testing.TB, text string) (*http.Response, *bufio.Reader) {
 	t.Helper()
 	req, err := http.NewRequest("POST", "http://svc"+completions, strings.NewReader(question(text)))
@@ -290,7 +290,7 @@ func (c *client) begin(t testing.TB, text string) (*http.Response, *bufio.Reader
 	}
 	t.Cleanup(func() { res.Body.Close() })
 	r := bufio.NewReader(res.Body)
-	for range 2 { // retry, and the beginning of an event
+	for range 2 { // retry, and the start of an event
 		if line, err := r.ReadString('\n'); err != nil {
 			t.Fatalf("%q %v", line, err)
 		}
@@ -298,10 +298,10 @@ func (c *client) begin(t testing.TB, text string) (*http.Response, *bufio.Reader
 	return res, r
 }
 
-// TestReadersDoNotHoldSlots has clients that stop reading while others search with the only slot there is.
+// TestReadersDoNotHoldSlots has clients that stop reading, while others search with the only slot.
 func TestReadersDoNotHoldSlots(t *testing.T) {
 	c, m := newTalking(t, Options{Searches: 1})
-	c.begin(t, "talk") // and read no more of it
+	c.begin(t, "talk") // and stop reading
 	c.begin(t, "wait")
 	for _, text := range []string{"search recipes for onion", "hello"} {
 		if got := c.as("x").ask(text); !strings.Contains(got, "hello") && !strings.Contains(got, "I read: id: 1") {
@@ -316,7 +316,7 @@ func TestReadersDoNotHoldSlots(t *testing.T) {
 	<-m.left // the provider's call ended with the client
 }
 
-// TestConversationsEndWithTheServer: the client is told, and the log says nothing of secrets.
+// TestConversationsEndWithTheServer checks that a stop ends conversations with an event, and that the log has no secrets.
 func TestConversationsEndWithTheServer(t *testing.T) {
 	var log lockedLog
 	o := Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))}
@@ -354,7 +354,7 @@ func (l *lockedLog) String() string {
 	return l.b.String()
 }
 
-// TestManyConversations holds 200 at once. The memory that is measured is that of the clients and of the provider, too.
+// TestManyConversations holds 200 conversations at once. The measured memory includes that of clients and provider.
 func TestManyConversations(t *testing.T) {
 	const many = 200
 	c, m := newTalking(t, Options{})

@@ -16,8 +16,8 @@ import (
 	"svc/internal/logs"
 )
 
-// TestCopiesAreDownloaded lists dumps and the snapshot, reads them whole and in ranges, and finds nothing else of the machine, by whatever
-// name. Keys read none, whatever their actions. Without a master key, pages of other servers read none.
+// TestCopiesAreDownloaded lists dumps and the snapshot, and reads them completely and in ranges. No name may give access to another file.
+// API keys may not read them, whatever their actions, and without a master key, pages of other servers may not either.
 func TestCopiesAreDownloaded(t *testing.T) {
 	dir := t.TempDir()
 	dumps, snapshots := filepath.Join(dir, "dumps"), filepath.Join(dir, "snapshots")
@@ -134,7 +134,7 @@ func TestCopiesAreDownloaded(t *testing.T) {
 	}
 }
 
-// FuzzByteRange: a range that is served lies in the file.
+// FuzzByteRange checks that a served range lies within the file.
 func FuzzByteRange(f *testing.F) {
 	for _, header := range []string{"bytes=0-", "bytes=4-6", "bytes=-2", "bytes=-0", "bytes=5-2", "Bytes= 1-99999999999999999999 ", "bytes=1-2,4-5", "words=1-2", "bytes=+1-2", "bytes=--1", "bytes=-", ""} {
 		f.Add(header, int64(10))
@@ -150,7 +150,7 @@ func FuzzByteRange(f *testing.F) {
 	})
 }
 
-// TestByteRanges: what RFC 9110 says of the header Range, for 10 bytes. "-" is a header that is ignored.
+// TestByteRanges checks the header Range of RFC 9110 for 10 bytes. "-" marks an ignored header.
 func TestByteRanges(t *testing.T) {
 	for header, want := range map[string]string{
 		"bytes=0-0": "0 0", "bytes=4-6": "4 6", "bytes=4-": "4 9", "bytes=4-99": "4 9", "BYTES= 4-6\t": "4 6", "bytes=-3": "7 9", "bytes=-99": "0 9",
@@ -175,7 +175,7 @@ func TestByteRanges(t *testing.T) {
 	}
 }
 
-// TestCopiesOfReboundPages: a page whose name was made to lead to this machine reads nothing.
+// TestCopiesOfReboundPages checks that a page whose host name was rebound to this machine can read nothing.
 func TestCopiesOfReboundPages(t *testing.T) {
 	o := Options{}
 	openInstance(t, &o)
@@ -198,7 +198,8 @@ func TestCopiesOfReboundPages(t *testing.T) {
 	}
 }
 
-// TestFollowersForwardNoReboundDownloads: the writer does not hear by which name the client reached a follower, so that one looks.
+// TestFollowersForwardNoReboundDownloads checks that a follower itself refuses a rebound host name: the writer does not see the name that
+// the client used.
 func TestFollowersForwardNoReboundDownloads(t *testing.T) {
 	s := NewStandby(&fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 7}}, &Forwarder{}, "", 0, logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human))
 	l, err := net.Listen("tcp", "127.0.0.1:0")

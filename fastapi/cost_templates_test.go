@@ -9,10 +9,10 @@ import (
 	"svc/internal/template"
 )
 
-// templateFixed is what a rendering may allocate whatever it is sent, with what its garbage has others allocate.
+// templateFixed is the memory that any rendering may allocate, including allocations caused by its garbage.
 const templateFixed = 128 << 20
 
-// templates are renderings: of each filter and of each tag, of values and texts that grow.
+// templates are renderings with each filter and tag, of growing values and texts.
 var templates = []growth{
 	{"a filter", func(_ *route, n int) (list []grown) {
 		for _, name := range listedIn("{{ a | nope }}") {
@@ -74,7 +74,7 @@ var tagged = map[string]string{
 	"include": "{% include doc.x %}", "render": "{% render doc.x %}", "comment": "{% comment %}{{ doc.x }}{% endcomment %}{{ doc.x }}", "raw": "{% raw %}{{ doc.x }}{% endraw %}{{ doc.x }}",
 }
 
-// grownValues are JSON of about n bytes each.
+// grownValues returns JSON values of about n bytes each.
 func grownValues(n int) map[string]string {
 	return map[string]string{
 		"text": `"` + strings.Repeat("<script>", n/8) + `"`, "escapes": `"` + strings.Repeat(`\n`, n/2) + `"`, "numbers": "[" + repeated("1", n/2) + "]", "floats": "[" + repeated("1e308", n/6) + "]",
@@ -82,20 +82,20 @@ func grownValues(n int) map[string]string {
 	}
 }
 
-// renderedFor is a request that has a template rendered for a document.
+// renderedFor returns a request that renders a template for a document.
 func renderedFor(what, source, doc string) grown {
 	return grown{what: what, path: "/render-template", kind: contentJSON,
 		body: fmt.Sprintf(`{"template":{"kind":"inlineDocumentTemplate","inline":%s},"input":{"kind":"inlineDocument","inline":%s}}`, appendString(nil, source), doc)}
 }
 
-// listedIn returns what there is instead of what a template asks for.
+// listedIn returns the names that the error for an unknown one lists.
 func listedIn(source string) []string {
 	_, err := template.Parse(template.Work{}, source)
 	_, names, _ := strings.Cut(err.Error(), "s are ")
 	return strings.Split(names, ", ")
 }
 
-// TestTemplatesAreAttacked has the costs of renderings cover all filters and tags.
+// TestTemplatesAreAttacked checks that the cost tests cover all filters and tags.
 func TestTemplatesAreAttacked(t *testing.T) {
 	if filters := listedIn("{{ a | nope }}"); len(filters) < 40 || !slices.Contains(filters, "truncatewords") {
 		t.Errorf("there are the filters %v", filters)

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Routes may allocate so many bytes for each byte that they are sent, whatever comes of it; answers come on top, which are bounded by
-// themselves. Those that may do more say so in their rows.
+// Routes may allocate so many bytes per byte sent, whatever the result. Answers come on top; they have their own limits. Rows of routes
+// may raise the limits.
 const (
 	defaultCost = 120
-	// A value of IN is two bytes, and a string, a number and a key to look for.
+	// A value of IN has two bytes, and becomes a string, a number and a lookup key.
 	filterCost = 200
-	// Settings are parsed into the forms that all their settings have, and compared, stored and applied by a task.
+	// Settings are parsed into the forms of all settings, and compared, stored and applied by a task.
 	settingsCost = 600
 	fixedCost    = 4 << 20
 
-	// A request may take this much time of processors for each byte of its body, whatever it asks for, and so much in any case.
-	// That is ten times what the dearest takes, for slow machines; what grows with the square of a body takes hundreds of times as much.
+	// A request may take this much processor time per byte of its body, plus a fixed amount. That is ten times the most expensive request,
+	// for slow machines. A cost that grows with the square of the body exceeds it hundreds of times.
 	timeCost  = 5 * time.Microsecond
 	fixedTime = 250 * time.Millisecond
 )
@@ -31,20 +31,20 @@ const (
 // growth makes requests that grow in one dimension.
 type growth struct {
 	name string
-	make func(r *route, n int) []grown // of n bytes or so
+	make func(r *route, n int) []grown // of about n bytes
 }
 
 // grown is a request to a route.
 type grown struct {
-	what       string // that grows, where it is not said by the name of the growth
+	what       string // what grows, unless the name of the growth says it
 	path, body string
-	kind       string // of the body; "": none
+	kind       string // content type of the body; "": no body
 }
 
-// lineBytes is what a growth may put into a request line: all of it has to fit into headerBytes.
+// lineBytes is the size that a growth may add to a request line, so that the head fits into headerBytes.
 const lineBytes = 28 << 10
 
-// bodies are of JSON.
+// bodies are JSON bodies.
 var bodies = asBodies(contentJSON, map[string]func(n int) string{
 	"a long string":   func(n int) string { return `"` + strings.Repeat("x", n) + `"` },
 	"a long name":     func(n int) string { return `{"` + strings.Repeat("x", n) + `":1}` },
@@ -68,12 +68,12 @@ var bodies = asBodies(contentJSON, map[string]func(n int) string{
 	"many shards": func(n int) string { return `{"shards":{` + numbered(n/24, `"s%d":{"remotes":["a"]}`) + `}}` },
 })
 
-// ofSetting are those of bodies that a single setting may be.
+// ofSetting are the bodies that a single setting may be.
 var ofSetting = slices.DeleteFunc(slices.Clone(bodies), func(g growth) bool {
 	return !slices.Contains([]string{"a long string", "a long name", "nesting", "many strings", "many numbers", "many objects"}, g.name)
 })
 
-// networkBodies are those of changes of the network.
+// networkBodies are changes of the network.
 var networkBodies = asBodies(contentJSON, map[string]func(n int) string{
 	"many remotes": func(n int) string {
 		return `{"remotes":{` + numbered(n/40, `"r%d":{"url":"http://127.0.0.1:1"}`) + `}}`
@@ -84,7 +84,7 @@ var networkBodies = asBodies(contentJSON, map[string]func(n int) string{
 	"none again": func(int) string { return `{"remotes":null,"shards":null}` },
 })
 
-// documentBodies are of the other types that documents come in.
+// documentBodies are documents in the other formats.
 var documentBodies = slices.Concat(
 	asBodies(contentNDJSON, map[string]func(n int) string{
 		"many lines": func(n int) string { return strings.Repeat("{\"id\":1}\n", n/9) },
@@ -105,7 +105,7 @@ func asBodies(kind string, texts map[string]func(n int) string) (list []growth) 
 	return list
 }
 
-// longTexts are parameters with texts as long as they may be, which are compared with what documents have.
+// longTexts are parameters with the longest allowed texts, which are compared with values of documents.
 var longTexts = asBodies(contentJSON, map[string]func(n int) string{
 	"a facet query": func(n int) string {
 		return `{"facetName":"a","facetQuery":"` + strings.Repeat("va", min(n, maxTextBytes)/2) + `"}`
@@ -128,7 +128,7 @@ var longTexts = asBodies(contentJSON, map[string]func(n int) string{
 	"a word": func(n int) string { return `{"facetName":"a","q":"` + strings.Repeat("a", min(n, maxTextBytes)) + `"}` },
 })
 
-// cursorBodies begin to read by cursor, or go on. The text of a cursor is authenticated, and what it belongs to is described and hashed.
+// cursorBodies start or continue reading by cursor. The text of a cursor is authenticated, and its request is described and hashed.
 var cursorBodies = asBodies(contentJSON, map[string]func(n int) string{
 	"a long cursor":            func(n int) string { return `{"cursor":"` + strings.Repeat("x", n) + `"}` },
 	"a cursor of a long query": func(n int) string { return `{"cursor":"","q":"` + strings.Repeat("ab ", n/3) + `"}` },
@@ -141,7 +141,7 @@ var cursorBodies = asBodies(contentJSON, map[string]func(n int) string{
 	},
 })
 
-// eventBodies are of clicks.
+// eventBodies are click events.
 var eventBodies = asBodies(contentJSON, map[string]func(n int) string{
 	"many events": func(n int) string {
 		return "[" + repeated(`{"requestUid":"`+laterVersion+`","type":"click"}`, n/70) + "]"
@@ -149,7 +149,7 @@ var eventBodies = asBodies(contentJSON, map[string]func(n int) string{
 	"a long event": func(n int) string { return `[{"requestUid":"` + strings.Repeat("x", n) + `"}]` },
 })
 
-// numbered repeats a member of an object, or an element of a list, with another number each time.
+// numbered repeats a member or an element, with another number each time.
 func numbered(n int, format string) string {
 	members := make([]string, n)
 	for i := range members {
@@ -158,7 +158,7 @@ func numbered(n int, format string) string {
 	return strings.Join(members, ",")
 }
 
-// queries are query strings: of parameters that nobody knows, and of each that the route has.
+// queries are query strings with unknown parameters, and with each parameter of the route.
 var queries = []growth{
 	{"many parameters", func(r *route, n int) []grown {
 		return []grown{{path: samplePath(r.path) + "?" + strings.Repeat("a=1&", min(n, lineBytes)/4)}}
@@ -192,7 +192,7 @@ var segments = []growth{{"a segment", func(r *route, n int) (list []grown) {
 
 var variables = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// headerGrowths make values of headers.
+// headerGrowths returns growing header values.
 var headerGrowths = map[string]func(n int) string{
 	"long":       func(n int) string { return strings.Repeat("x", n) },
 	"commas":     func(n int) string { return strings.Repeat("a,", n/2) },
@@ -200,14 +200,14 @@ var headerGrowths = map[string]func(n int) string{
 	"semicolons": func(n int) string { return strings.Repeat("a;q=1,", n/6) },
 }
 
-// examiner measures what requests cost.
+// examiner measures the cost of requests.
 type examiner struct {
 	*client
 	dearest time.Duration
 	count   int
 }
 
-// valuesOfCost is how many documents the index has: what a request takes for each of them is seen, too.
+// valuesOfCost is the number of documents in the index, so that a cost per document shows.
 const valuesOfCost = 200
 
 // newExaminer starts a server with all features, one index and the keys that routes need.
@@ -219,7 +219,7 @@ func newExaminer(t *testing.T) *examiner {
 	return &examiner{client: c}
 }
 
-// examine sends a request, whose answer may not end by itself, and counts what is allocated and how long processors work.
+// examine sends a request, whose answer may be endless, and measures allocations and processor time.
 func (e *examiner) examine(what, method string, g grown, row *attacked, headers ...string) {
 	e.t.Helper()
 	sent := len(g.body) + len(g.path)
@@ -236,7 +236,7 @@ func (e *examiner) examine(what, method string, g grown, row *attacked, headers 
 	var took time.Duration
 	var got reply
 	e.count++
-	// What else the process does at the same moment counts, too: tasks of requests before, above all. So the least of some tries.
+	// Other work of the process counts as well, above all tasks of earlier requests, so take the least of several tries.
 	for range 5 {
 		before, began := allocated(), cpuTime()
 		if row.never {
@@ -251,26 +251,26 @@ func (e *examiner) examine(what, method string, g grown, row *attacked, headers 
 	}
 	e.dearest = max(e.dearest, took)
 	if took > allowedTime {
-		e.t.Errorf("%s %.60s: %s: %v of processors for %d bytes, and %v is allowed for each and %v in any case (%d %.80s)",
+		e.t.Errorf("%s %.60s: %s: %v of processor time for %d bytes, want at most %v per byte plus %v (%d %.80s)",
 			method, g.path, what, took, sent, timeCost, fixedTime, got.status, got.body)
 	}
 	if spent > allowed {
-		e.t.Errorf("%s %.60s: %s: %d bytes are allocated for %d, and %d is allowed for each and %d in any case (%d %.80s)",
+		e.t.Errorf("%s %.60s: %s: %d bytes allocated for %d, want at most %d per byte plus %d (%d %.80s)",
 			method, g.path, what, spent, sent, perByte, fixed, got.status, got.body)
 	}
 }
 
-// allocated returns how many bytes the process has allocated since it began.
+// allocated returns the bytes that the process has allocated since its start.
 func allocated() uint64 {
 	sample := []runtimemetrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	runtimemetrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// spoils says how much a route that is asked leaves for others to work on: those that leave less are asked later.
+// spoils orders routes by how much they leave for later tests: destructive ones run last.
 func (r route) spoils() int {
 	switch {
-	case r.path == "/tasks/compact": // nothing is written any more
+	case r.path == "/tasks/compact": // no further writes
 		return 2
 	case r.method == methodDelete:
 		return 1
@@ -278,8 +278,8 @@ func (r route) spoils() int {
 	return 0
 }
 
-// TestWhatRequestsCost sends every route what its row says, and every header values that grow.
-func TestWhatRequestsCost(t *testing.T) {
+// TestRequestsAreCheap sends each route the growing requests of its row, and each header growing values.
+func TestRequestsAreCheap(t *testing.T) {
 	e := newExaminer(t)
 	chats := e.as(e.makeKey(`["chatCompletions"]`, `["*"]`))
 	const n = 120 << 10
@@ -289,7 +289,7 @@ func TestWhatRequestsCost(t *testing.T) {
 		r := &table[i]
 		row := rowOf(r)
 		if row == nil {
-			continue // TestEverythingIsAttacked says so
+			continue // TestEverythingIsAttacked reports it
 		}
 		c := *e
 		if r.action == actionChatCompletions {
@@ -317,5 +317,5 @@ func TestWhatRequestsCost(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d requests, of which the dearest took %v", e.count, e.dearest)
+	t.Logf("%d requests, the most expensive took %v", e.count, e.dearest)
 }

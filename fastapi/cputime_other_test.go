@@ -4,5 +4,5 @@ package fastapi
 
 import "time"
 
-// cpuTime is not known here: costs in time are not tested.
+// cpuTime is unknown here: processor time is not tested.
 func cpuTime() time.Duration { return 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns how long processors have worked for the process: what else the machine does is not in it.
+// cpuTime returns the processor time of this process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCursors reads all hits by cursors over HTTP, by GET and by POST, beyond maxTotalHits, and with cursors that are of no use.
+// TestCursors reads all hits by cursor over HTTP, by GET and by POST, beyond maxTotalHits, and sends invalid cursors.
 func TestCursors(t *testing.T) {
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey)})
 	master := c.as(masterKey)
@@ -84,19 +84,19 @@ func TestCursors(t *testing.T) {
 			t.Errorf("%s: %d %s", what, r.status, r.body)
 		}
 	}
-	if r := search(sorted)(next); r.status != 410 || r.code() != "cursor_expired" { // later pages were read
-		t.Errorf("a page of before: %d %s", r.status, r.body)
+	if r := search(sorted)(next); r.status != 410 || r.code() != "cursor_expired" { // later pages were already read
+		t.Errorf("an earlier page: %d %s", r.status, r.body)
 	}
 }
 
-// TestCursorsHoldNoRights sends the cursors of one caller with the token of another, whose filter applies to the page.
+// TestCursorsHoldNoRights sends the cursors of one caller with the token of another, whose filter must apply to the page.
 func TestCursorsHoldNoRights(t *testing.T) {
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), CursorSecret: []byte("x")})
 	master := c.as(masterKey)
 	master.wait(master.json("PATCH", "/indexes/toys/settings", `{"filterableAttributes":["owner"]}`))
 	master.wait(master.json("POST", "/indexes/toys/documents", `[{"id":1,"t":"red","owner":"ann"},{"id":2,"t":"red","owner":"ann"},{"id":3,"t":"red","owner":"bob"},{"id":4,"t":"red","owner":"bob"}]`))
 	bob := c.as(c.tenantToken(`{"searchRules": {"toys": {"filter": "owner = bob"}}}`))
-	for _, query := range []string{"", "red"} { // by the last id, and by the set of returned ids
+	for _, query := range []string{"", "red"} { // paging by the last id, and by the set of returned ids
 		body := `{"q":"` + query + `","limit":1,"cursor":%q}`
 		var page struct {
 			Hits       []struct{ ID int }
@@ -108,7 +108,7 @@ func TestCursorsHoldNoRights(t *testing.T) {
 		}
 		r = bob.json("POST", "/indexes/toys/search", fmt.Sprintf(body, *page.NextCursor))
 		if err := json.Unmarshal([]byte(r.body), &page); err != nil || len(page.Hits) != 1 || page.Hits[0].ID != 3 {
-			t.Errorf("q %q: the cursor of somebody else: %s", query, r.body)
+			t.Errorf("q %q: the cursor of another caller: %s", query, r.body)
 		}
 	}
 }

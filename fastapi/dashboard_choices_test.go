@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDashboardKeepsTheIndex chooses an index in one part and goes to others: they show the same one.
+// TestDashboardKeepsTheIndex chooses an index in one part of the page: the others must show the same one.
 func TestDashboardKeepsTheIndex(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
@@ -27,13 +27,13 @@ func TestDashboardKeepsTheIndex(t *testing.T) {
 			tab.until(`document.querySelector("select[aria-label=Index]")?.value === "b"`)
 		}
 	}
-	// A hit leads to its document.
+	// A hit links to its document.
 	tab.until(`document.querySelector(".hit a.link")`)
 	tab.eval(`[...document.querySelectorAll(".hit")].find(hit => hit.textContent.includes("of b")).querySelector("a.link").click()`, nil)
 	tab.until(`document.querySelector("#nav a[aria-current]").textContent === "Documents" && document.querySelectorAll(".hit").length === 1 && document.querySelector(".hit").textContent.includes("of b")`)
 }
 
-// heardSearches makes a page note the bodies of searches when it has done something with their answers.
+// heardSearches makes a page record the bodies of searches after it has used their answers.
 const heardSearches = `
 	const asking = fetch;
 	window.heard = [];
@@ -49,8 +49,8 @@ const heardSearches = `
 		return answer;
 	};`
 
-// TestDashboardDidYouMean searches for a misspelled word, and follows the suggestion. The page asks for suggestions once and shows them
-// once, also if it draws the hits again when it knows the settings of the index.
+// TestDashboardDidYouMean searches for a misspelled word, and follows the suggestion. The page must request and show suggestions once,
+// even if it draws the hits again when the settings of the index arrive.
 func TestDashboardDidYouMean(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
@@ -59,12 +59,12 @@ func TestDashboardDidYouMean(t *testing.T) {
 	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": heardSearches}, nil)
 	tab.goTo(url + "/#/search?index=goods&q=bootss")
 	tab.until(`document.querySelector("section[aria-label=Hits]").textContent.includes("Nothing matches.Did you mean boots")`)
-	tab.until(`heard.some(body => body.suggest) && [...document.querySelectorAll(".more label")].some(label => label.textContent === "Sort")`) // it knows the settings
+	tab.until(`heard.some(body => body.suggest) && [...document.querySelectorAll(".more label")].some(label => label.textContent === "Sort")`) // the settings have arrived
 	var asked, shown int
 	tab.eval(`heard.filter(body => body.suggest).length`, &asked)
 	tab.eval(`document.querySelector("section[aria-label=Hits]").textContent.split("Did you mean").length - 1`, &shown)
 	if asked != 1 || shown != 1 {
-		t.Errorf("the page asks for suggestions %d times, and shows them %d times", asked, shown)
+		t.Errorf("the page requests suggestions %d times, shows them %d times", asked, shown)
 	}
 	tab.eval(`document.querySelector("section[aria-label=Hits] button").click()`, nil)
 	tab.until(`document.querySelectorAll(".hit").length === 1 && document.querySelector("input[type=search]").value === "boots" && location.hash.includes("q=boots")`)
@@ -76,8 +76,7 @@ func TestDashboardDidYouMean(t *testing.T) {
 	}
 }
 
-// TestDashboardShowsFrequentValues has more values of a facet than an answer lists: those that most hits have are shown, whatever their
-// names.
+// TestDashboardShowsFrequentValues has more values of a facet than an answer lists: the page must show the most frequent ones.
 func TestDashboardShowsFrequentValues(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
@@ -103,8 +102,8 @@ func TestDashboardShowsFrequentValues(t *testing.T) {
 	tab.until(`document.querySelectorAll("aside .facet li").length === 14`)
 }
 
-// TestDashboardFacets chooses values of facets: the counts of the others stay, chips say what is chosen, and a filter that is being typed
-// leaves the hits alone. Where no field has facets, the page leads to their setting.
+// TestDashboardFacets chooses values of facets: the counts of the others must stay, chips must show the choice, and a half-typed filter
+// must not change the hits. Without facets, the page must link to their setting.
 func TestDashboardFacets(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})

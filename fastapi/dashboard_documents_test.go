@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// chooses has a page put a file into its first control for files.
+// chooses makes a page put a file into its first file input.
 const chooses = `
 	window.choose = file => {
 		const files = new DataTransfer(), input = document.querySelector("main input[type=file]");
@@ -94,8 +94,8 @@ func TestDashboardFromNothing(t *testing.T) {
 	}
 }
 
-// TestDashboardSendsPieces sends a large file through a connection that breaks once: the page sends the piece again whose answer was lost,
-// and no document is missing or indexed twice.
+// TestDashboardSendsPieces uploads a large file over a connection that breaks once: the page must resend the piece whose answer was lost,
+// and every document must be indexed once.
 func TestDashboardSendsPieces(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{PayloadLimit: 20 << 20})
@@ -108,7 +108,7 @@ func TestDashboardSendsPieces(t *testing.T) {
 		};
 		XMLHttpRequest.prototype.send = function(body) {
 			keys.push(this.nonce);
-			if (keys.length === 2) this.onload = () => this.onerror(); // the server has the piece, and its answer is lost
+			if (keys.length === 2) this.onload = () => this.onerror(); // the server has the piece, but its answer is lost
 			send.call(this, body);
 		};`}, nil)
 	tab.goTo(url + "/#/documents")

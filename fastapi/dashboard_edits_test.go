@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestDashboardEditsNothingElse saves a document and a setting after a small change: numbers that JavaScript would round, names that its
-// objects have, and the key of an embedder, which is shown masked, stay what they were; what was taken out is out.
-func TestDashboardEditsNothingElse(t *testing.T) {
+// TestDashboardChangesOnlyWhatIsEdited saves a document and a setting after a small edit. Numbers that JavaScript would round, names of
+// its object members, and the masked key of an embedder must stay the same; removed parts must be gone.
+func TestDashboardChangesOnlyWhatIsEdited(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
 	const id = "9007199254740993" // 2^53+1
@@ -53,15 +53,15 @@ func TestDashboardEditsNothingElse(t *testing.T) {
 	var sent []string
 	tab.eval("sent", &sent)
 	if body := strings.Join(sent, " "); !strings.Contains(body, `"mine":null`) || strings.Contains(body, "apiKey") {
-		t.Errorf("sent is %s", body)
+		t.Errorf("the page sends %s", body)
 	}
 	if r := c.get("/indexes/films/settings/embedders"); !strings.Contains(r.body, "skXXXX") || !strings.Contains(r.body, "{{doc.title}}") || strings.Contains(r.body, "mine") {
 		t.Errorf("the embedders are %s", r.body)
 	}
 }
 
-// TestDashboardRemembersInTime deletes an index that was chosen a moment ago, and leaves a search by keys while its address is still to be
-// written: the page opens what is there, and the address has what was typed.
+// TestDashboardRemembersInTime deletes an index just after it was chosen, and leaves a search by keyboard before its address is written:
+// the page must open an existing index, and the address must have the typed text.
 func TestDashboardRemembersInTime(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
@@ -74,7 +74,7 @@ func TestDashboardRemembersInTime(t *testing.T) {
 	tab.until(`document.querySelector("main select").value === "films" && document.querySelector("#searchable-attributes")`)
 	var hash, said string
 	if tab.eval(`document.getElementById("said").textContent`, &said); said != "" {
-		t.Errorf("said is %q", said)
+		t.Errorf("the page shows %q", said)
 	}
 
 	tab.goTo(url + "/#/search?index=films")

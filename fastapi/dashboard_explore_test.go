@@ -32,7 +32,7 @@ func TestDashboardExplores(t *testing.T) {
 	tab.until(`document.querySelectorAll(".bars g").length > 5 && spreads() > 0 && [...document.querySelectorAll(".more label")].some(label => label.textContent === "Sort")`)
 	var spreads int
 	if tab.eval(`spreads()`, &spreads); spreads != 1 {
-		t.Errorf("the bars of a facet are asked for %d times", spreads)
+		t.Errorf("the bars of a facet are requested %d times", spreads)
 	}
 	check(390, 844, true)
 	tab.look(1440, 900, false)
@@ -42,7 +42,7 @@ func TestDashboardExplores(t *testing.T) {
 		choice.dispatchEvent(new Event("change"));
 	})()`, nil)
 	tab.until(`document.querySelectorAll("#main .hit").length === 20 && !document.querySelector(".group-of") && spreads() === 2`)
-	// A bar counts numbers below its end, and the last one the greatest number.
+	// A bar counts numbers below its end; the last one includes the greatest number.
 	tab.eval(`pressBar(-1)`, nil)
 	tab.until(`texts(".chip").join() === "price ≥ 1000 ×,price ≤ 1521 ×" && document.querySelectorAll("#main .hit").length === 8 && spreads() === 3 && texts(".bars g:not(.left)").join() === "1000 to 2000: 8"`)
 	tab.eval(`pressBar(0)`, nil)
@@ -68,7 +68,7 @@ func TestDashboardExplores(t *testing.T) {
 	})()`, nil)
 	tab.until(`texts("dialog details td").join() === "boots,40,40,10,nothing like it,0,0,0" && texts("dialog details .soft").at(-1) === "The hits change for 1 of 2 queries."`)
 	check(1440, 900, false)
-	// What was tried becomes a setting of the index.
+	// The tried settings are saved to the index.
 	tab.eval(`(() => {
 		window.confirm = () => true;
 		const rules = [...document.querySelectorAll("dialog textarea")].find(node => node.value.startsWith("words\n"));

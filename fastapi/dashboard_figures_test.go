@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDashboardDrawsFigures draws aggregations of each kind, with figures for each bucket, chooses a value by them, and finds them in the
-// address.
+// TestDashboardDrawsFigures draws aggregations of each kind with figures for each bucket, chooses a value in them, and finds them
+// in the address.
 func TestDashboardDrawsFigures(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})

@@ -13,7 +13,7 @@ import (
 	"svc/internal/group"
 )
 
-// promotedMember is a reader that becomes the writer.
+// promotedMember is a reader that can become the writer.
 type promotedMember struct {
 	fakeMember
 	writes atomic.Bool
@@ -27,8 +27,8 @@ func (m *promotedMember) Status() *group.Status {
 	return s
 }
 
-// TestDashboardShowsTheGroup looks at the group of a server that has none, and promotes a reader whose writer is gone. axe-core finds
-// nothing there.
+// TestDashboardShowsTheGroup opens the group page of a server without a group, and promotes a reader whose writer is gone. axe-core
+// must find nothing.
 func TestDashboardShowsTheGroup(t *testing.T) {
 	tab := startChromium(t).open()
 	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": unheard + presses + fills + `window.asked = []; window.confirm = text => asked.push(text) > 0;`}, nil)
@@ -68,13 +68,13 @@ func TestDashboardShowsTheGroup(t *testing.T) {
 	var asked []string
 	tab.eval(`asked`, &asked)
 	if n := forced.Load(); n != 1 || len(asked) != 2 {
-		t.Errorf("it was forced %d times after the questions %q", n, asked)
+		t.Errorf("forced %d times after the questions %q", n, asked)
 	}
 	tab.look(1440, 900, false)
 	clean("a writer")
 }
 
-// operatedVoter is the leader of three voters. It hands the lead over and removes members as it is told.
+// operatedVoter is the leader of three voters. It hands over the lead and removes members on request.
 type operatedVoter struct {
 	fakeMember
 
@@ -121,7 +121,7 @@ func (v *operatedVoter) Remove(member string) error {
 	return nil
 }
 
-// TestDashboardOperatesVoters looks at three voters, of which this one leads, removes one, and hands the lead over to the other one.
+// TestDashboardOperatesVoters shows three voters led by this one, removes one, and hands the lead over to the other.
 func TestDashboardOperatesVoters(t *testing.T) {
 	v := &operatedVoter{leader: "10.0.0.1", all: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}}
 	_, url := openPage(t, Options{Member: v})
@@ -149,10 +149,10 @@ func TestDashboardOperatesVoters(t *testing.T) {
 	}
 	tab.eval(`texts("#main tbody tr:first-child button")`, &shown)
 	if len(shown) != 0 {
-		t.Errorf("of the leader the page offers %q", shown)
+		t.Errorf("for the leader the page offers %q", shown)
 	}
 	const remove, transfer = `document.querySelector("button[aria-label='Remove 10.0.0.3:7701']").click(), 0`, `document.querySelector("button[aria-label='Transfer lead 10.0.0.2:7701']").click(), 0`
-	tab.eval(remove, nil) // and thinks again
+	tab.eval(remove, nil) // then cancel
 	tab.until(`asked.length === 1`)
 	tab.eval(`sure = true, 0`, nil)
 	tab.eval(remove, nil)
@@ -161,11 +161,11 @@ func TestDashboardOperatesVoters(t *testing.T) {
 	tab.until(`texts("#main tbody .status").join() === "follows,leads" && document.getElementById("said").textContent.includes("10.0.0.2:7701")`)
 	tab.until(`document.getElementById("main").textContent.includes("Only the leader knows")`)
 	if got := told(); !slices.Equal(got, []string{"remove cccccccc-3", "transfer bbbbbbbb-2"}) {
-		t.Errorf("the voter was told %q", got)
+		t.Errorf("the voter got %q", got)
 	}
 	tab.eval(`asked`, &shown)
 	if len(shown) != 3 {
-		t.Errorf("people were asked %q", shown)
+		t.Errorf("the page asked %q", shown)
 	}
 	tab.look(390, 844, true)
 	clean("a follower")

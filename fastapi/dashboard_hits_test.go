@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDashboardShowsFourHits searches among documents of many fields, long texts and long lists: four hits and more fit on 1440 × 900,
-// each opens to all that the document has, and a table shows the same hits. The address keeps the view and the colors.
+// TestDashboardShowsFourHits searches documents with many fields, long texts and long lists. At least four hits must fit on 1440 × 900,
+// each must open to show the whole document, and a table must show the same hits. The address must keep the view and the colors.
 func TestDashboardShowsFourHits(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
@@ -69,13 +69,14 @@ func TestDashboardShowsFourHits(t *testing.T) {
 	tab.eval(`document.getElementById("theme").click(), 0`, nil)
 	tab.until(`location.search === "" && !document.documentElement.dataset.theme`)
 
-	// A text that fits on a wide screen is clamped on a narrow one, and opens. A head has the beginning of a title, the list all of it.
+	// A text that fits on a wide screen is clamped on a narrow one, and can be opened. The head shows the start of a title, the
+	// list all of it.
 	c.wait(c.json("POST", "/indexes/notes/documents", fmt.Sprintf(`[{"id":1,"text":%q},{"id":2,"title":%q}]`, strings.Repeat("a text ", 24), strings.Repeat("a title ", 40))))
 	tab.goTo(url + "/#/search?index=notes")
 	tab.until(`document.querySelectorAll("#main .hit").length === 2 && texts("#main .hit:nth-of-type(2) dt").join() === "id,title"`)
 	var early bool
 	if tab.eval(`[...document.querySelector("#main .hit").querySelectorAll("button")].some(b => b.textContent === "Show all")`, &early); early {
-		t.Error("a text that is seen whole has a button")
+		t.Error("a completely visible text has a button")
 	}
 	tab.look(320, 844, true)
 	tab.until(`[...document.querySelector("#main .hit").querySelectorAll("button")].some(b => b.textContent === "Show all")`)

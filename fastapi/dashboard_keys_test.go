@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// keyFor makes a key of an action.
+// keyFor creates a key for one action.
 func keyFor(t *testing.T, c *client, action string) (key, uid string) {
 	t.Helper()
 	made := c.json("POST", "/keys", fmt.Sprintf(`{"name": "for %s", "actions": [%q], "indexes": ["*"], "expiresAt": null}`, action, action))
@@ -18,22 +18,22 @@ func keyFor(t *testing.T, c *client, action string) (key, uid string) {
 	return answer.Key, answer.UID
 }
 
-// quoted writes a text as JavaScript takes it.
+// quoted formats a text as a JavaScript string.
 func quoted(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
 }
 
-// enter gives the page a key, as soon as it asks for one. A key that it has is forgotten first.
+// enter gives the page a key as soon as it asks for one. It first makes the page forget its previous key.
 func (p *tab) enter(key string) {
 	p.t.Helper()
 	p.until(`document.getElementById("key") && (document.getElementById("forget").hidden || document.getElementById("forget").click(), !document.getElementById("key").hidden)`)
 	p.eval(`document.getElementById("key-value").value = `+quoted(key)+`, document.getElementById("key").requestSubmit()`, nil)
 }
 
-// TestDashboardShowsWhatAKeyOpens gives the page a search key, with which the search is there and nothing else, and the master key,
-// with which everything is.
-func TestDashboardShowsWhatAKeyOpens(t *testing.T) {
+// TestDashboardShowsWhatAKeyAllows gives the page a search key, with which only the search is shown, and the master key, with which
+// everything is.
+func TestDashboardShowsWhatAKeyAllows(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{Keys: openKeys(t, masterKey)})
 	c.key = masterKey
@@ -83,17 +83,17 @@ func TestDashboardShowsWhatAKeyOpens(t *testing.T) {
 	var kept string
 	tab.eval(`JSON.stringify([location.href, {...localStorage}, {...sessionStorage}, document.cookie])`, &kept)
 	if strings.Contains(kept, masterKey) || strings.Contains(kept, key) {
-		t.Errorf("a key is kept: %s", kept)
+		t.Errorf("the page stores a key: %s", kept)
 	}
 }
 
-// presses has a page press the first button that is seen and begins with a text.
+// presses makes a page press the first visible button that starts with a text.
 const presses = `
 	window.press = (text, within = document) => [...within.querySelectorAll("button")].find(b => b.textContent.startsWith(text) && b.checkVisibility()).click();`
 
-// TestDashboardTellsThatAKeyWasRevoked revokes the key that the page has and then uses each control that sends something: each tells
-// that it failed, and another key is asked for, with which the page goes on. Without -dashboard.every it uses some of them.
-func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
+// TestDashboardReportsARevokedKey revokes the key of the page and then uses each control that sends a request. Each must report the
+// failure, and the page must ask for another key and continue with it. Without -dashboard.every it uses some of the controls.
+func TestDashboardReportsARevokedKey(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{Keys: openKeys(t, masterKey)})
 	c.key = masterKey
@@ -187,7 +187,7 @@ func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
 			t.Fatal(made.body)
 		}
 		if test.part == tasks || test.part == system {
-			tab.until(told) // what asks again and again has been refused, and asks no more
+			tab.until(told) // polling requests were refused, and stop
 			tab.eval(`document.getElementById("said").textContent = ""`, nil)
 		}
 		tab.eval(test.use+", 0", nil)
@@ -200,8 +200,8 @@ func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
 	}
 }
 
-// TestDashboardFollowsTheLastClick has something begin a search right behind a click on a link, before the page has heard of the click:
-// it opens what was clicked, and the address stays that. Who comes back finds what was typed before the click, however short.
+// TestDashboardFollowsTheLastClick starts a search right after a click on a link, before the page has handled the click: it must open the
+// link, and keep its address. Going back must restore what was typed before the click, however short.
 func TestDashboardFollowsTheLastClick(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
@@ -212,7 +212,7 @@ func TestDashboardFollowsTheLastClick(t *testing.T) {
 		tab.eval(`(() => {
 			const box = document.querySelector("main input[type=search]");
 			box.value = "met";
-			box.dispatchEvent(new Event("input")); // begins a search, which the address is to remember in a moment
+			box.dispatchEvent(new Event("input")); // starts a search that is written to the address soon
 			document.querySelector("#nav a[href='#/tasks']").click();
 			box.value = "sunrise";
 			box.dispatchEvent(new Event("input"));

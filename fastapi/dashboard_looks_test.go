@@ -21,9 +21,8 @@ var (
 	lookDocuments = flags.String("dashboard.file", "", "documents (NDJSON, gzipped if its name ends with .gz) to look at and to type over, instead of generated ones")
 )
 
-// lookFaults finds what is wrong with a page as it is seen: code of a document that ran or became an element, what failed without being
-// told, and texts that lie on each other or outside of what can be reached. It looks at what is on the screen as it is, and then at all
-// of the page: what is below the screen has no place before it is drawn, too.
+// lookFaults finds visible faults of a page: code of a document that ran or became an element, unreported failures, and texts that overlap
+// or cannot be reached. It checks the visible part and then the whole page, because parts below the screen are laid out only when drawn.
 const lookFaults = `(async () => {
 	const found = [...window.unheard ?? []], all = new CSSStyleSheet();
 	all.replaceSync("* { content-visibility: visible !important; }");
@@ -49,7 +48,7 @@ const lookFaults = `(async () => {
 				if (r.width < 1 || r.height < 1) continue;
 				if (r.right > around.left + frame.scrollWidth - frame.scrollLeft + 1) found.push("cannot be reached: " + node.data.slice(0, 60));
 				const seen = frame === document.documentElement ? r : new DOMRect(Math.max(r.left, around.left), Math.max(r.top, around.top), Math.min(r.right, around.right) - Math.max(r.left, around.left), Math.min(r.bottom, around.bottom) - Math.max(r.top, around.top));
-				if (frame === document.documentElement || Math.min(r.right, around.right) > seen.left && Math.min(r.bottom, around.bottom) > seen.top) boxes.push([seen, node]); // else it is scrolled out of sight
+				if (frame === document.documentElement || Math.min(r.right, around.right) > seen.left && Math.min(r.bottom, around.bottom) > seen.top) boxes.push([seen, node]); // otherwise it is scrolled out of view
 			}
 		}
 		boxes.sort(([a], [b]) => a.top - b.top);
@@ -72,14 +71,14 @@ const lookFaults = `(async () => {
 	return [...new Set(found)].slice(0, 10);
 })()`
 
-// unheard makes a page note what fails in it without being told, and what its policy stopped.
+// unheard makes a page record unreported failures and violations of its policy.
 const unheard = `
 	window.unheard = [];
 	addEventListener("error", event => unheard.push("failed: " + event.message));
 	addEventListener("unhandledrejection", event => unheard.push("failed: " + event.reason));
 	addEventListener("securitypolicyviolation", event => unheard.push("stopped: " + event.blockedURI + " by " + event.violatedDirective));`
 
-// faults are what lookFaults finds.
+// faults returns what lookFaults finds.
 func (p *tab) faults() []string {
 	p.t.Helper()
 	var found []string
@@ -87,7 +86,7 @@ func (p *tab) faults() []string {
 	return found
 }
 
-// manyLines are the documents of -dashboard.file, or generated ones, and the fields of them that facets and orders are made of.
+// manyLines returns the documents of -dashboard.file, or generated ones, and the fields for facets and sorting.
 func manyLines(t *testing.T) (lines []byte, facets, sorts string) {
 	t.Helper()
 	if *lookDocuments == "" {
@@ -130,7 +129,7 @@ func manyLines(t *testing.T) (lines []byte, facets, sorts string) {
 	return lines, string(all), string(counted)
 }
 
-// fillIndex puts documents into an index and waits until they are there.
+// fillIndex adds documents to an index and waits for them.
 func fillIndex(t *testing.T, c *client, index, settings string, lines []byte) {
 	t.Helper()
 	c.wait(c.json("PATCH", "/indexes/"+index+"/settings", settings))
@@ -139,16 +138,15 @@ func fillIndex(t *testing.T, c *client, index, settings string, lines []byte) {
 	}
 }
 
-// look is a part of the page that is looked at: its address, a selector of what must be there before open opens it further, and one of
-// what is seen then.
+// look is a view of the page: its address, a selector that must match before open is run, and one that must match afterwards.
 type look struct{ name, address, ready, open, shows string }
 
-// TestEveryLook opens each part of the page in two sizes, light and dark, with a search key, an admin key and a key of every action,
-// on a server with many documents, on an empty one and on one whose documents and names are hostile. Nothing runs, no text lies on
-// another, nothing fails unheard, and axe-core finds nothing. SVC_PICTURES names a directory for what is seen.
+// TestEveryLook opens each part of the page in two sizes, light and dark, with a search key, an admin key and a key for every action, on a
+// server with many documents, an empty one and one with hostile documents and names. Nothing may run, no texts may overlap, no failure may
+// go unreported, and axe-core must find nothing. SVC_PICTURES names a directory for screenshots.
 func TestEveryLook(t *testing.T) {
 	if !*everyLook {
-		t.Skip("without -dashboard.every the page is not looked at in every way")
+		t.Skip("needs -dashboard.every")
 	}
 	axe, dir, only := axe(t), os.Getenv(pictures), regexp.MustCompile(*onlyLooks)
 	b := startChromium(t)
@@ -169,7 +167,7 @@ func TestEveryLook(t *testing.T) {
 			for _, uid := range []string{"__proto__", "constructor", "-_-", strings.Repeat("W", 200)} {
 				c.wait(c.json("POST", "/indexes/"+uid+"/documents", `[{"id":1}]`))
 			}
-			c.wait(c.json("POST", "/indexes/films/documents", `[{"id": {"`+strings.Repeat("x", 300)+`": 1}}]`)) // fails with its id in the message
+			c.wait(c.json("POST", "/indexes/films/documents", `[{"id": {"`+strings.Repeat("x", 300)+`": 1}}]`)) // fails with an error that contains its id
 			if made := c.json("POST", "/keys", `{"name": `+quoted(hostile+"\u202eeman")+`, "description": "`+strings.Repeat("d", 400)+`", "actions": ["documents.add"], "indexes": ["`+strings.Repeat("W", 200)+`"], "expiresAt": null}`); made.status != 201 {
 				t.Fatal(made.body)
 			}
@@ -220,7 +218,7 @@ func TestEveryLook(t *testing.T) {
 				for _, part := range parts {
 					ready, open, shows := part.ready, part.open, part.shows
 					if key.name == "search" && (server.index == "" || !strings.HasPrefix(part.address, "search")) {
-						ready, open, shows = "#said.bad, main select, main .bar input", "", "#said" // what the key does not open
+						ready, open, shows = "#said.bad, main select, main .bar input", "", "#said" // without access
 					}
 					for _, width := range []int{1440, 390} {
 						name := fmt.Sprintf("%s-%s-%s-%d", server.name, part.name, key.name, width)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestDashboardRules pins, boosts and hides hits through their menu: one rule for a query collects all of it, the hit names it, and
-// the list of rules shows and edits it. On the way it counts hits beyond maxTotalHits and shows pictures.
+// TestDashboardRules pins, boosts and hides hits through their menu: one rule per query must collect all of it, hits must name the rule,
+// and the list of rules must show and edit it. It also counts hits beyond maxTotalHits and shows pictures.
 func TestDashboardRules(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
@@ -32,7 +32,7 @@ func TestDashboardRules(t *testing.T) {
 	tab.until(`main.textContent.includes("This needs the experimental feature dynamicSearchRules.")`)
 	tab.eval(`press("Switch it on"), 0`, nil)
 	tab.until(`main.textContent.includes("There is no rule yet.")`)
-	c.json("PATCH", "/experimental-features", `{"dynamicSearchRules":false}`) // a pin offers it as well
+	c.json("PATCH", "/experimental-features", `{"dynamicSearchRules":false}`) // pinning offers to enable it
 	tab.goTo(url + "/#/search?index=goods&q=boots")
 	tab.until(`hits() === "1. red boots,2. green boots" && document.querySelectorAll("#main .thumb").length === 2 && document.querySelector(".summary").textContent.startsWith("at least 2")`)
 	tab.eval(`press("Count all"), 0`, nil)
@@ -42,7 +42,7 @@ func TestDashboardRules(t *testing.T) {
 	tab.until(`hits() === "1. red boots,2. green boots,3. blue boots,4. old boots" && document.querySelectorAll("#main .thumb").length === 2`)
 	tab.until(`document.body.textContent.includes("1700000000 (2023-11-14)")`)
 
-	// The menu is for keys, too.
+	// The menu works with the keyboard.
 	tab.eval(`press("Pin or hide", document.querySelectorAll("#main .hit")[2]), 0`, nil)
 	tab.until(`document.activeElement.textContent === "Pin here"`)
 	for _, line := range tab.complaints(axe(t)) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fills has a page type into controls as people do.
+// fills makes a page type into controls like a user.
 const fills = `
 	window.type = (node, text, ...keys) => {
 		node.focus();
@@ -17,8 +17,8 @@ const fills = `
 	};
 	window.texts = selector => [...document.querySelectorAll(selector)].map(node => node.textContent);`
 
-// TestDashboardSettings changes settings through their forms: chips, a table with CSV, an order by keys and by a drag, fields with their
-// types. Nothing is saved before the diff was shown, the history takes a change back, and axe-core finds nothing.
+// TestDashboardSettings changes settings through their forms: chips, a table with CSV, an order by keyboard and by dragging, fields with
+// their types. Nothing may be saved before the diff was shown, the history must undo a change, and axe-core must find nothing.
 func TestDashboardSettings(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
@@ -45,7 +45,7 @@ func TestDashboardSettings(t *testing.T) {
 	tab.eval(`type(document.querySelector("#stop-words input"), "the, a", "Enter"), 0`, nil)
 	tab.until(`texts("#stop-words .chip bdi").join() === "of,the,a"`)
 	if got := setting("stop-words"); got != `["of"]` {
-		t.Errorf("a form saves before it is told to: %s", got)
+		t.Errorf("a form saves before it is confirmed: %s", got)
 	}
 	tab.eval(`press("Export CSV"), 0`, nil)
 	tab.until(`exported === "shoe,boots\n"`)
@@ -105,7 +105,7 @@ func TestDashboardSettings(t *testing.T) {
 		t.Error(got)
 	}
 
-	// Fields have types and examples. Those within objects are there, too.
+	// Fields have types and examples, including fields within objects.
 	tab.look(390, 844, true)
 	tab.eval(`press("Filters and sorting"), 0`, nil)
 	tab.until(`texts("#filterable-attributes tbody tr").join("; ") === " idnumber1;  pricenumber12.5;  sizeobject;  size.heightnumber3;  tagslist of textnew, warm;  titletextwinter boots"`)
@@ -115,7 +115,7 @@ func TestDashboardSettings(t *testing.T) {
 	tab.eval(`document.querySelectorAll("#filterable-attributes tbody input")[1].click()`, nil)
 	tab.look(1440, 900, false)
 
-	// The typos of a query are counted with the values that are not saved yet.
+	// The typos of a query are counted with unsaved values.
 	tab.eval(`press("Typos"), 0`, nil)
 	tab.until(`document.querySelector("#typo-tolerance input[type=checkbox]")`)
 	tab.eval(`(() => {
@@ -128,7 +128,7 @@ func TestDashboardSettings(t *testing.T) {
 		t.Error(got)
 	}
 
-	// The history shows each change, and takes the one of the words back.
+	// The history shows each change, and undoes the change of the words.
 	tab.eval(`press("History"), 0`, nil)
 	tab.until(`document.querySelectorAll("dialog .change").length === 5`)
 	tab.eval(`press("Undo", document.querySelectorAll("dialog .change")[3]), 0`, nil)
@@ -150,7 +150,7 @@ func TestDashboardSettings(t *testing.T) {
 	for name, want := range settings {
 		a, _ := json.Marshal(want)
 		if b, _ := json.Marshal(defaults[name]); string(a) != string(b) {
-			t.Errorf("the default of %s is %s, and the page says %s", name, a, b)
+			t.Errorf("the default of %s is %s, but the page has %s", name, a, b)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDashboardMakesAShop goes from an empty server to a shop with facets, a pinned product, a synonym and a comparison that can be opened
-// again, by the page alone. SVC_PICTURES names a directory for what is seen at each step.
+// TestDashboardMakesAShop builds a shop on an empty server with the page alone: facets, a pinned product, a synonym, and a comparison that
+// can be reopened. SVC_PICTURES names a directory for screenshots of each step.
 func TestDashboardMakesAShop(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{PayloadLimit: 10 << 20})

@@ -11,8 +11,8 @@ import (
 	"svc/internal/logs"
 )
 
-// TestDashboardOperates creates a key with checkboxes, a webhook and an alias, switches a feature on, retries a task, downloads
-// a dump, and reads a report and the figures of a day. axe-core finds nothing in these parts, on small dark screens either.
+// TestDashboardOperates creates a key with checkboxes, a webhook and an alias, enables a feature, retries a task, downloads a dump, and
+// reads a report and the figures of a day. axe-core must find nothing in these parts, also on small dark screens.
 func TestDashboardOperates(t *testing.T) {
 	tab := startChromium(t).open()
 	heard := logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)
@@ -87,7 +87,7 @@ func TestDashboardOperates(t *testing.T) {
 	to("system?view=copies", `main.textContent.includes("Make a dump")`)
 	tab.until(`texts("#main td.name").join() === "20261127-1.dump"`)
 	tab.eval(`(() => {
-		window.showSaveFilePicker = undefined; // it opens a dialog of the system
+		window.showSaveFilePicker = undefined; // it would open a system dialog
 		window.saved = [];
 		const make = URL.createObjectURL;
 		URL.createObjectURL = blob => {
@@ -104,7 +104,7 @@ func TestDashboardOperates(t *testing.T) {
 	}
 	tab.eval(`document.querySelector("dialog").close()`, nil)
 	tab.eval(`press("Make a dump"), 0`, nil)
-	tab.until(`document.getElementById("said").textContent.includes("dumpCreation") && !document.querySelector("#main button:disabled")`) // the server of this test makes none
+	tab.until(`document.getElementById("said").textContent.includes("dumpCreation") && !document.querySelector("#main button:disabled")`) // the server of this test creates none
 
 	to("system?view=mcp", `texts("#main .empty").join().includes("experimental feature mcp")`)
 	tab.eval(`press("Switch it on"), 0`, nil)
@@ -132,7 +132,7 @@ func TestDashboardOperates(t *testing.T) {
 	tab.eval(`press("Stop"), 0`, nil)
 	tab.until(`texts("#main button").includes("Show the log") && document.getElementById("said").textContent === ""`)
 
-	// The figures of a day: half of it searched, half of it nobody came.
+	// The figures of a day: half of it with searches, half of it idle.
 	if left := dayStepTime - time.Duration(time.Now().UnixNano()%int64(dayStepTime)); left < 10*time.Second {
 		time.Sleep(left) // a step that starts meanwhile would change the figures
 	}
@@ -155,7 +155,7 @@ func TestDashboardOperates(t *testing.T) {
 		spans.dispatchEvent(new Event("change"));
 	})()`, nil)
 	tab.until(`texts(".graph .ticks")[0] === "24 h agonow" && texts(".graph figcaption").some(text => /^Searches\s+0.5 a second/.test(text)) && texts(".graph figcaption").some(text => text.startsWith("Memory 60 MiB")) &&
-		document.querySelectorAll(".graph path")[6].getAttribute("d").split("M").length === 2`) // every second step has no memory, and the line is whole
+		document.querySelectorAll(".graph path")[6].getAttribute("d").split("M").length === 2`) // every second step has no memory figure, but the line is unbroken
 	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
 		t.Error(line)
 	}
@@ -166,7 +166,7 @@ func TestDashboardOperates(t *testing.T) {
 	tab.until(`location.hash.startsWith("#/search?index=goods&q=nothing") && main.textContent.includes("Nothing matches.")`)
 }
 
-// TestDashboardConverses talks to a model. The page shows its searches, what they find and errors, and sends earlier messages again.
+// TestDashboardConverses talks to a model. The page must show its searches, their hits and errors, and send earlier messages again.
 func TestDashboardConverses(t *testing.T) {
 	tab := startChromium(t).open()
 	c, m := newTalking(t, Options{})
@@ -187,7 +187,7 @@ func TestDashboardConverses(t *testing.T) {
 	}
 	ask("hello", "hello")
 	if sent := m.sent(); !strings.Contains(sent[len(sent)-1], "search recipes for onion") || !strings.Contains(sent[len(sent)-1], "I read: id: 2") {
-		t.Errorf("the model is told %s", sent[len(sent)-1])
+		t.Errorf("the model gets %s", sent[len(sent)-1])
 	}
 	ask("search nowhere for x", "I read: The search failed")
 	tab.until(`document.querySelector("dialog .said-by.bad")`)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDashboard: people get a page that needs nothing from elsewhere, whose files are there and kept for ever, and that no
-// other page can frame; programs in production get a line, and so does everybody where the page was left out.
+// TestDashboard checks that browsers get a page that needs no other server, whose files exist, are cached forever, and cannot be framed by
+// other pages. Programs in production get a line of text, and so does everybody if the page was left out of the build.
 func TestDashboard(t *testing.T) {
 	c := newClient(t, Options{Keys: openKeys(t, masterKey)})
 	r := c.get("/")
@@ -30,7 +30,7 @@ func TestDashboard(t *testing.T) {
 		t.Error("the page has code or style inside, which its own policy forbids")
 	}
 
-	// All files that the page and its modules name are there.
+	// All files that the page and its modules name exist.
 	names := regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`).FindAllStringSubmatch(r.body, -1)
 	if len(names) < 3 {
 		t.Fatalf("the page names %v", names)

@@ -13,7 +13,7 @@ import (
 	"svc/internal/query"
 )
 
-// TestBodyErrors sends bodies that are refused before anything is looked up. Every line is one reason.
+// TestBodyErrors sends bodies that are refused before any index is looked up, one reason per line.
 func TestBodyErrors(t *testing.T) {
 	c := newClient(t, Options{})
 	if err := c.server.features.change(map[int]bool{featureIndex("editDocumentsByFunction"): true}); err != nil {
@@ -416,7 +416,7 @@ func TestQueryErrors(t *testing.T) {
 	}
 }
 
-// TestMessages pins what messages say: the name, what was got, what is expected, what was probably meant.
+// TestMessages fixes what messages contain: the name, the value, what is expected, and the probable intent.
 func TestMessages(t *testing.T) {
 	c := newClient(t, Options{})
 	for _, tt := range []struct{ path, body, message string }{
@@ -469,7 +469,7 @@ func TestParseSort(t *testing.T) {
 	}
 }
 
-// TestWalkRandom compares the walk over objects and arrays with the standard library's decoder.
+// TestWalkRandom compares the walk over objects and arrays with the decoder of the standard library.
 func TestWalkRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -479,7 +479,7 @@ func TestWalkRandom(t *testing.T) {
 	}
 }
 
-// randomJSON writes a value with white space and escapes wherever they may stand.
+// randomJSON writes a value with white space and escapes in all allowed places.
 func randomJSON(rnd *rand.Rand, depth int) []byte {
 	blank := func() string { return strings.Repeat(" ", rnd.IntN(2)) + strings.Repeat("\n\t", rnd.IntN(2)) }
 	quoted := func() string {
@@ -518,7 +518,7 @@ func randomJSON(rnd *rand.Rand, depth int) []byte {
 	return []byte(blank() + s + blank())
 }
 
-// checkWalk walks a value that is valid JSON and compares every part with what encoding/json makes of it.
+// checkWalk walks valid JSON and compares every part with the result of encoding/json.
 func checkWalk(t *testing.T, body []byte) {
 	t.Helper()
 	v := trim(body)
@@ -584,7 +584,7 @@ func checkWalk(t *testing.T, body []byte) {
 	}
 }
 
-// FuzzDecode feeds bodies to the decoder of searches: it must not panic, and what it accepts must be JSON.
+// FuzzDecode decodes any bytes as a search: it must not panic, and accepted bytes must be JSON.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{`{"q":"a"}`, `{"filter":["a = 1",["b = 2"]]}`, `{"vector":[1,2.5]}`, `{"hybrid":{"embedder":"e"}}`, `[`, `{"q":"\ud800"}`, ` {} `} {
 		f.Add([]byte(seed))
@@ -599,7 +599,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestDecodeAllocs bounds the garbage of decoding a search: the iteration's state, and what the request keeps.
+// TestDecodeAllocs bounds the allocations of decoding a search: the state of the iteration, and what the request keeps.
 func TestDecodeAllocs(t *testing.T) {
 	body := value(`{"q":"tea","limit":5,"attributesToRetrieve":["id","name"],"showRankingScore":true,"offset":0}`)
 	in := newSearchInput()

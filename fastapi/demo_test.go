@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// TestDemo: the page is there where it was asked for, with its files and nothing from elsewhere; what it loads is none of the other
-// page's, and who made it is named.
+// TestDemo checks that the page exists only if it was requested, with its files and nothing from other servers, that it does not load
+// files of the dashboard, and that its authors are named.
 func TestDemo(t *testing.T) {
 	c := newClient(t, Options{Keys: openKeys(t, masterKey)})
 	if r := c.get("/demo"); r.status != 404 {
-		t.Errorf("without being asked for: %d %.100s", r.status, r.body)
+		t.Errorf("without the option: %d %.100s", r.status, r.body)
 	}
 	if r := c.get("/assets/" + demoPage().hash + "/demo.js"); r.status != 404 {
-		t.Errorf("its files are there without it: %d", r.status)
+		t.Errorf("its files exist without the option: %d", r.status)
 	}
 	if r := c.get("/licenses"); !strings.Contains(r.body, "Algolia") || !strings.Contains(r.body, "Meili SAS") {
 		t.Error("the licences lack those of the libraries")
@@ -41,8 +41,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoInABrowser searches by the widgets: by words, by facet, by range and page after page, with a search key alone. Its policy
-// stops nothing of it, and a hostile document runs nothing.
+// TestDemoInABrowser searches with the widgets: by words, facet, range and page, with a search key. The policy of the page must not block
+// any of it, and a hostile document must not run.
 func TestDemoInABrowser(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{Keys: openKeys(t, masterKey), Demo: true})

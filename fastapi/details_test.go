@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNoRoute asks for what is not there: callers that take JSON are told so in JSON, others get what Meilisearch sends.
+// TestNoRoute requests unknown paths: clients that accept JSON get JSON, others what Meilisearch sends.
 func TestNoRoute(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	for _, tt := range []struct {
@@ -31,7 +31,7 @@ func TestNoRoute(t *testing.T) {
 	}
 }
 
-// TestLoneSurrogates sends half a character, escaped: the answer says where.
+// TestLoneSurrogates sends escaped halves of surrogate pairs: the error must give the position.
 func TestLoneSurrogates(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	for body, at := range map[string]string{
@@ -63,7 +63,7 @@ func TestEmptyPrimaryKey(t *testing.T) {
 	if got := c.wait(c.json("PATCH", "/indexes/a", `{"primaryKey":""}`)); !strings.Contains(got, "index_primary_key_already_exists") {
 		t.Errorf("changed: %s", got)
 	}
-	// A path that ends early leaves what it led through.
+	// A path that ends early leaves the objects on the way.
 	if got := c.get("/indexes/a/documents/1?fields=cast.n").body; got != `{"cast":{}}` {
 		t.Errorf("fields: %s", got)
 	}
@@ -72,7 +72,7 @@ func TestEmptyPrimaryKey(t *testing.T) {
 	}
 }
 
-// TestFieldsListVectors lists the reserved field once a document had it, also for an embedder that there is not.
+// TestFieldsListVectors checks that the reserved field is listed once a document has it, even for an unknown embedder.
 func TestFieldsListVectors(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("POST", "/indexes/a/documents", `[{"id":1,"t":"x"}]`))
@@ -80,7 +80,7 @@ func TestFieldsListVectors(t *testing.T) {
 		t.Errorf("before: %s", got)
 	}
 	if got := c.wait(c.json("POST", "/indexes/a/documents", `[{"id":2,"_vectors":{"x":1}}]`)); !strings.Contains(got, "invalid_vectors_type") {
-		t.Errorf("an entry that is none: %s", got)
+		t.Errorf("an entry without vectors: %s", got)
 	}
 	c.wait(c.json("POST", "/indexes/a/documents", `[{"id":2,"_vectors":{"x":[1,2]}}]`))
 	got := c.json("POST", "/indexes/a/fields", `{"filter":{"searchable":false}}`).body
@@ -92,7 +92,7 @@ func TestFieldsListVectors(t *testing.T) {
 	}
 }
 
-// TestCSVDelimiterNUL takes NUL for what it is: an ASCII character like another.
+// TestCSVDelimiterNUL uses NUL as a delimiter, which is an ASCII character.
 func TestCSVDelimiterNUL(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.send("POST", "/indexes/a/documents?csvDelimiter=%00", strings.NewReader("id\x00t\n1\x00a,b\n"), "Content-Type", "text/csv"))

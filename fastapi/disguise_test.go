@@ -15,24 +15,24 @@ import (
 	"svc/internal/vfs"
 )
 
-// walked is a protected instance with all features. It has an index mine, whose documents have an attribute that users do not see, and an
-// index theirs; and there is something secret wherever there can be.
+// walked is a protected instance with all features. It has an index mine, whose documents have a hidden attribute, and an index theirs,
+// and secrets wherever possible.
 type walked struct {
 	*client
-	// secrets are texts that no key sees, by what they are.
+	// secrets are texts that no key may see, by description.
 	secrets map[string]string
 }
 
 const (
-	hiddenValue = "valueofhidden" // of the attribute secret in mine
-	hiddenIndex = "nameofhidden"  // to which a foreign key of mine leads
+	hiddenValue = "valueofhidden" // value of the attribute secret in mine
+	hiddenIndex = "nameofhidden"  // target of a foreign key of mine
 )
 
-// newWalked starts an instance that is alone in its network, leads it or follows the leader a.
+// newWalked starts an instance that is alone in its network, leads it, or follows the leader a.
 func newWalked(t testing.TB, part string) *walked {
 	t.Helper()
 	o := Options{Keys: openKeys(t, masterKey), Features: allFeatures(t)}
-	var allowed outbound.Policy // which the other remote is not in
+	var allowed outbound.Policy // excludes the other remote
 	if err := allowed.UnmarshalText([]byte("127.0.0.1/32")); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func allFeatures(t testing.TB) *Features {
 	return f
 }
 
-// seen names the first secret in an answer, "" for none.
+// seen returns the description of the first secret in an answer, or "".
 func (w *walked) seen(body string) string {
 	for what, secret := range w.secrets {
 		if strings.Contains(body, secret) {
@@ -97,21 +97,21 @@ func (w *walked) seen(body string) string {
 	return ""
 }
 
-// TestHeadersOpenNothing sends requests to instances of each part in a network, by keys that are not for instances, with the headers that
-// instances and others send: nothing is answered, or done, that is not without them.
-func TestHeadersOpenNothing(t *testing.T) {
+// TestHeadersGrantNoRights sends requests with the headers of instances and others, by keys that are not for instances, to instances in
+// each role. Answers and effects must be the same as without the headers.
+func TestHeadersGrantNoRights(t *testing.T) {
 	for _, part := range []string{"alone", "leads", "follows"} {
 		w := newWalked(t, part)
 		version := between(w.get("/network").body, `"version":"`, `"`)
 		all := maps.Clone(disguises)
-		delete(all, "nobody else")
+		delete(all, "no disguise")
 		for _, remote := range []string{"a", "b"} {
 			all["the leader "+remote+", who knows the version"] = originHeaders("Svc-", remote, version, "5ca1ab1e")
 		}
 		requests, refused := 0, 0
 		for i, who := range []struct {
 			what, key string
-			sees      bool // what users do not
+			sees      bool // sees what users do not
 			writes    bool
 		}{
 			{"a search key", w.makeKey(`["search"]`, `["mine"]`), false, false},
@@ -122,12 +122,12 @@ func TestHeadersOpenNothing(t *testing.T) {
 			{"a key for the network of some indexes", w.oldKey([]string{"network.update", "documents.add"}, []string{"mine*"}), true, true},
 		} {
 			if part != "alone" && !who.writes || part == "alone" && strings.HasSuffix(who.what, "of some indexes") {
-				continue // searches are answered as there, and the network has no leader here
+				continue // searches are answered alike, and this network has no leader
 			}
 			k := w.as(who.key)
 			sent := probes("mine", w.server.keys.List()[:1])
 			slices.SortStableFunc(sent, func(a, b probe) int { return cmp.Compare(rankOf(a.reads), rankOf(b.reads)) })
-			if part != "follows" { // where tasks wait for the leader
+			if part != "follows" { // followers' tasks wait for the leader
 				w.settle()
 			}
 			for _, p := range sent {
@@ -135,12 +135,12 @@ func TestHeadersOpenNothing(t *testing.T) {
 					continue
 				}
 				plain := k.probe(p)
-				if !who.writes && strings.Contains(plain.body, hiddenIndex) { // settings, which name it, are not for who searches
+				if !who.writes && strings.Contains(plain.body, hiddenIndex) { // settings name it, but need more than a search key
 					t.Errorf("%s: %s: %s %s %s names an index: %s", part, who.what, p.method, p.path, p.body, plain.body)
 				}
 				for name, headers := range all {
 					if i > 0 && !strings.Contains(name, "lead") && !strings.Contains(name, "remote") {
-						continue // what instances do not send makes no difference between keys
+						continue // instances do not send it, so keys make no difference
 					}
 					p.headers = headers
 					r := k.probe(p)
@@ -166,14 +166,14 @@ func TestHeadersOpenNothing(t *testing.T) {
 				}
 			}
 		}
-		if part != "follows" && refused < 50 { // followers refuse writes, whatever headers they have
+		if part != "follows" && refused < 50 { // followers refuse all writes
 			t.Errorf("%s: only %d of %d requests are refused for their headers", part, refused, requests)
 		}
 		t.Logf("%s: %d requests, %d refused for their headers", part, requests, refused)
 	}
 }
 
-// rankOf puts requests that read before those that change something.
+// rankOf orders reading requests before changing ones.
 func rankOf(reads bool) int {
 	if reads {
 		return 0
@@ -181,18 +181,18 @@ func rankOf(reads bool) int {
 	return 1
 }
 
-// announcedVersion is that of an announced network.
+// announcedVersion is the version of an announced network.
 const announcedVersion = "01a20340-c0c4-7cb1-b458-c00767017d4e"
 
-// between returns what stands between two texts.
+// between returns the text between two texts.
 func between(text, before, after string) string {
 	_, text, _ = strings.Cut(text, before)
 	text, _, _ = strings.Cut(text, after)
 	return text
 }
 
-// TestNoActionSeesSecrets gives each action to a key for all indexes, and sends by it pairs of requests, the first of which changes
-// something: no answer has a secret.
+// TestNoActionSeesSecrets gives each action to a key for all indexes, and sends pairs of requests, the first of which changes something:
+// no answer may have a secret.
 func TestNoActionSeesSecrets(t *testing.T) {
 	requests := 0
 	var w *walked
@@ -209,9 +209,9 @@ func TestNoActionSeesSecrets(t *testing.T) {
 		try := func(p probe, after string) reply {
 			r := k.probe(p)
 			requests++
-			// Who may do everything moves documents and settings, with what is secret in them, as instances do.
+			// A key with all rights may move documents and settings with their secrets, as instances do.
 			if what := w.seen(r.body); what != "" && !(action == "*" && p.path == "/network/transfer") {
-				own := byValue[w.secrets[what]] // GET /keys shows keys to who may do all that they open
+				own := byValue[w.secrets[what]] // GET /keys shows keys to a caller with at least their rights
 				if own == nil || !holder.Holds(own) || !strings.HasPrefix(p.path, "/keys") {
 					t.Errorf("a key with %s sees %s in %s %s %s%s: %s", action, what, p.method, p.path, p.body, after, r.body)
 				}
@@ -221,9 +221,9 @@ func TestNoActionSeesSecrets(t *testing.T) {
 		var reads, changes []probe
 		for _, p := range asInstances(probes("mine", w.server.keys.List()[:2])) {
 			switch {
-			case p.reads && try(p, "").status != 403: // or it is the same after all changes
+			case p.reads && try(p, "").status != 403: // otherwise the answer is the same after all changes
 				reads = append(reads, p)
-			case !p.reads && p.headers == nil && p.path != "/tasks/compact": // after which nothing is written
+			case !p.reads && p.headers == nil && p.path != "/tasks/compact": // after it nothing is written
 				changes = append(changes, p)
 				p.headers = disguises["the leader"]
 				changes = append(changes, p)
@@ -249,7 +249,7 @@ func TestNoActionSeesSecrets(t *testing.T) {
 	t.Logf("%d requests", requests)
 }
 
-// await waits until an announced change is in one of some phases. A change may leave a phase before anybody asks.
+// await waits until an announced change is in one of some phases. It may leave a phase before the next poll.
 func (w *walked) await(t *testing.T, phases ...string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -258,12 +258,12 @@ func (w *walked) await(t *testing.T, phases ...string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the change of the network stays so: %s", r.body)
+			t.Fatalf("the change of the network does not proceed: %s", r.body)
 		}
 	}
 }
 
-// holder is who calls with a key that has an action.
+// holder returns the caller of a key that has an action.
 func (c *client) holder(value, action string) *auth.Caller {
 	c.t.Helper()
 	who, err := c.server.keys.Authorize(value, action, "")

@@ -8,7 +8,7 @@ import (
 	"svc/internal/manual"
 )
 
-// TestEveryCodeIsExplained: the page of errors says of each code what it is about.
+// TestEveryCodeIsExplained checks that the page of errors explains each code.
 func TestEveryCodeIsExplained(t *testing.T) {
 	uses := usesOfCodes(routes())
 	for _, code := range apierr.Codes() {
@@ -18,7 +18,7 @@ func TestEveryCodeIsExplained(t *testing.T) {
 	}
 }
 
-// TestTheLinkOfAnErrorIsServed: whoever gets an error finds the page, without a key.
+// TestTheLinkOfAnErrorIsServed checks that the link in an error opens a page without a key.
 func TestTheLinkOfAnErrorIsServed(t *testing.T) {
 	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes"), NoDashboard: true})
 	link := string(apierr.Code(c.get("/version").code()).Link())

@@ -22,19 +22,19 @@ import (
 	"svc/internal/vfs"
 )
 
-// newInstance starts a server with a catalog and a queue of its own on a temporary directory.
+// newInstance starts a server with its own catalog and queue in a temporary directory.
 func newInstance(t testing.TB, o Options) (c *client, dir string) {
 	t.Helper()
 	dir = openInstance(t, &o)
 	return newClient(t, o), dir
 }
 
-// openInstance opens a catalog and a queue on a temporary directory.
+// openInstance opens a catalog and a queue in a temporary directory.
 func openInstance(t testing.TB, o *Options) (dir string) {
 	return openInstanceIn(t, o, network.Options{})
 }
 
-// openInstanceIn is openInstance with options for its part in a network.
+// openInstanceIn is openInstance with network options.
 func openInstanceIn(t testing.TB, o *Options, in network.Options) (dir string) {
 	return openInstanceOf(t, o, in, index.Options{Now: time.Now})
 }
@@ -90,7 +90,7 @@ func openInstanceOf(t testing.TB, o *Options, in network.Options, of index.Optio
 	return dir
 }
 
-// wait lets the task of a summary end and returns it.
+// wait waits for the task of a summary and returns it.
 func (c *client) wait(r reply) string {
 	c.t.Helper()
 	var summary struct{ TaskUID *int }
@@ -109,18 +109,18 @@ func (c *client) wait(r reply) string {
 
 var moving = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[0-9:.]+Z"|"PT[0-9.]+S"|"[0-9a-f]{8}-[0-9a-f-]{27}"|("processingTimeMs"|"databaseSize"|"usedDatabaseSize"|"rawDocumentDbSize"|"avgDocumentSize"):\d+`)
 
-// still replaces what changes from run to run.
+// still replaces the parts that change from run to run.
 func still(body string) string { return moving.ReplaceAllString(body, "~") }
 
-// TestConversation goes through the resources of the API as a client would.
+// TestConversation uses the resources of the API like a client.
 func TestConversation(t *testing.T) {
 	c, _ := newInstance(t, Options{Version: Version{Commit: "abc", Date: "unknown", Package: "1.42.1", Program: "0.2.0"}})
 	const none = "\x00"
 	for _, tt := range []struct {
 		method, path, body string
 		status             int
-		answer             string // "" for not compared
-		task               string // how the finished task begins, from its status on; "" when there is none
+		answer             string // "": not compared
+		task               string // start of the finished task, from its status on; "": no task
 	}{
 		{"GET", "/version", none, 200, `{"commitSha":"abc","commitSha1":"abc","commitDate":"unknown","pkgVersion":"1.42.1","svcVersion":"0.2.0"}`, ""},
 		{"GET", "/indexes", none, 200, `{"results":[],"offset":0,"limit":20,"total":0}`, ""},
@@ -192,7 +192,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestListOfFields checks what the listing says of configured fields.
+// TestListOfFields checks the listing of configured fields.
 func TestListOfFields(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("PATCH", "/indexes/f/settings", `{"searchableAttributes": ["title", "about.text"], "displayedAttributes": ["about"], "sortableAttributes": ["price"],
@@ -246,7 +246,7 @@ func TestListOfFields(t *testing.T) {
 	}
 }
 
-// TestPayloads streams documents in every format and encoding, and sees to it that a bad payload leaves nothing behind.
+// TestPayloads streams documents in every format and encoding, and checks that an invalid payload leaves nothing behind.
 func TestPayloads(t *testing.T) {
 	c, dir := newInstance(t, Options{PayloadLimit: 200_000})
 	const ndjson, csv = "application/x-ndjson", "text/csv"
@@ -311,23 +311,23 @@ func TestPayloads(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "tasks", "payloads")); err != nil || len(left) > 0 {
-		t.Errorf("payloads stay behind: %v %v", left, err)
+		t.Errorf("payloads are left: %v %v", left, err)
 	}
 	var tasks struct{ Total int }
 	if err := json.Unmarshal([]byte(c.get("/tasks?limit=0").body), &tasks); err != nil || tasks.Total != 18 {
-		t.Errorf("%d tasks, want 18: refused payloads make none (%v)", tasks.Total, err)
+		t.Errorf("%d tasks, want 18 without those of refused payloads (%v)", tasks.Total, err)
 	}
 }
 
-// TestReplicationHeaders lets another instance choose uids, and ask without a task being made.
+// TestReplicationHeaders lets another instance choose task uids, and make dry runs.
 func TestReplicationHeaders(t *testing.T) {
 	replica, _ := newInstance(t, Options{Replication: true})
 	plain, _ := newInstance(t, Options{})
 	for _, tt := range []struct {
 		id, dry string
 		status  int
-		uid     int // of the summary
-		plain   int // the same where the option is off
+		uid     int // uid in the summary
+		plain   int // the same with the option off
 	}{
 		{"", "TRUE", 202, 0, 0},
 		{"", "", 202, 0, 1},

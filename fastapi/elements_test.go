@@ -70,7 +70,7 @@ func TestFiltersOnOneObject(t *testing.T) {
 	}
 	send("PATCH", "/experimental-features", `{"containsFilter": true}`)
 	for _, sort := range sorts {
-		if !strings.Contains(sort[1], "groupBy") { // whose answer has no order
+		if !strings.Contains(sort[1], "groupBy") { // its answer has no order
 			expect("a sort of "+sort[0], ids(send("POST", sort[0], sort[1])), "3 1 2 4")
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEqualAttributes checks attributes of one rank in each kind of search, and that a change of groups writes no segment.
+// TestEqualAttributes checks attributes of equal rank in each kind of search, and that a change of groups writes no segment.
 func TestEqualAttributes(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	const rules = `"rankingRules": ["words", "attributeRank", "id:desc"], "embedders": {"e": {"source": "userProvided", "dimensions": 2}}`

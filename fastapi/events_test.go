@@ -30,7 +30,7 @@ func (c *client) open(t *testing.T) (*http.Response, *bufio.Reader) {
 	return res, bufio.NewReader(res.Body)
 }
 
-// TestEventsAreSentAtOnce waits for each event before the next is made.
+// TestEventsAreSentAtOnce waits for each event before the next is sent.
 func TestEventsAreSentAtOnce(t *testing.T) {
 	next := make(chan string)
 	c := newEventClient(t, func(_ context.Context, e *eventStream) {
@@ -43,7 +43,7 @@ func TestEventsAreSentAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	res, body := c.open(t) // the headers come before any event
+	res, body := c.open(t) // the headers arrive before any event
 	for name, want := range map[string]string{
 		"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Content-Encoding": "identity",
 	} {
@@ -82,7 +82,7 @@ func TestStreamEndsWhenTheClientLeaves(t *testing.T) {
 	}
 }
 
-// TestStreamEndsWithTheServer has the last event of a stream still sent.
+// TestStreamEndsWithTheServer checks that the last event of a stream is still sent.
 func TestStreamEndsWithTheServer(t *testing.T) {
 	begun := make(chan struct{})
 	c := newEventClient(t, func(ctx context.Context, e *eventStream) {

@@ -10,14 +10,14 @@ import (
 )
 
 var (
-	// curlForm is the form of commands in examples.
+	// curlForm matches the commands of examples.
 	curlForm = regexp.MustCompile(`(?s)^curl(?: -X (\w+))? (?:'localhost:7700([^']*)'|(?:http://)?localhost:7700(\S*))(?: +-H 'Content-Type: ([^']*)')?(?: +-d '([^']*)')?$`)
-	// applied are lines of a shell that wait for tasks, and the definition of the function that does.
+	// applied matches shell lines that wait for tasks, and the definition of that function.
 	applied    = regexp.MustCompile(`(?m)^applied\b.*\n?`)
 	curlStarts = regexp.MustCompile(`(?m)^curl `)
 )
 
-// commandsOf returns the commands of a block. It is empty where none is curl, or where something has to be filled in.
+// commandsOf returns the commands of a block. It returns none if the block has no curl command or a gap to fill in.
 func commandsOf(block string) (commands []string) {
 	if strings.Contains(block, "…") {
 		return nil
@@ -34,9 +34,9 @@ func commandsOf(block string) (commands []string) {
 	return commands
 }
 
-// runExamples runs the commands of a document in their order. A write is waited for. A block of JSON after a command has members that the
-// answer has, or the details of the task; arrays are compared as a whole, their objects member by member. REQUEST_UID stands for that
-// of the answer before. Before each command, functions run.
+// runExamples runs the commands of a document in order, waiting for writes. A JSON block after a command has members that the answer, or
+// the details of the task, must have. Arrays are compared as a whole, their objects member by member. REQUEST_UID stands for the
+// requestUid of the previous answer. The functions in before run before each command.
 func runExamples(t *testing.T, c *client, file string, before ...func()) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -50,7 +50,7 @@ func runExamples(t *testing.T, c *client, file string, before ...func()) {
 		t.Helper()
 		m := curlForm.FindStringSubmatch(command)
 		if m == nil {
-			t.Fatalf("%s: the command is of another form: %s", file, command)
+			t.Fatalf("%s: unexpected form of command: %s", file, command)
 		}
 		method, path := m[1], m[2]+m[3]
 		switch {
@@ -116,7 +116,7 @@ func runExamples(t *testing.T, c *client, file string, before ...func()) {
 	}
 }
 
-// hasAll reports whether got has all that want has.
+// hasAll reports whether got has everything in want.
 func hasAll(want, got any) bool {
 	switch w := want.(type) {
 	case map[string]any:

@@ -16,11 +16,12 @@ import (
 	"svc/internal/network"
 )
 
-// unequal are the parts of answers that differ between two indexes with the same documents.
+// unequal matches the parts of answers that differ between two indexes with the same documents.
 var unequal = regexp.MustCompile(`"(indexUid|requestUid|processingTimeMs|rawDocumentDbSize|avgDocumentSize|numberOfEmbedd[a-zA-Z]*|isIndexing)":("[^"]*"|[0-9.]+|true|false),?|wait|stay`)
 
-// TestExpiredDocumentsAreNowhere compares each answer of an index whose documents expire with that of one from which they are deleted.
-func TestExpiredDocumentsAreNowhere(t *testing.T) {
+// TestExpiredDocumentsAreInvisible compares each answer of an index with expiring documents with that of an index from which
+// they are deleted.
+func TestExpiredDocumentsAreInvisible(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -33,7 +34,7 @@ func TestExpiredDocumentsAreNowhere(t *testing.T) {
 	c.wait(c.json("PATCH", "/indexes/wait/settings", fmt.Sprintf(settings, `, "timeToLive": {"attribute": "made", "seconds": 10}`)))
 	c.wait(c.json("PATCH", "/indexes/stay/settings", fmt.Sprintf(settings, "")))
 	ends := map[int]int64{}
-	// Only documents that are there are replaced later: a new one would get the number of a deleted one, which is the last tie-break.
+	// Later writes replace existing documents only: a new one would get the number of a deleted one, which is the last tie-break.
 	add := func(ids []int) {
 		var docs []string
 		for _, id := range ids {
@@ -99,6 +100,6 @@ func TestExpiredDocumentsAreNowhere(t *testing.T) {
 		}
 	}
 	if gone == 0 {
-		t.Error("nothing expired")
+		t.Error("no document expired")
 	}
 }

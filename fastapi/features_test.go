@@ -55,7 +55,7 @@ func TestTwoNamesOfAFeature(t *testing.T) {
 		}
 	}
 	if r := c.get("/experimental-features"); r.body != noFeatures {
-		t.Errorf("half applied: %s", r.body)
+		t.Errorf("partially applied: %s", r.body)
 	}
 	c.json("PATCH", "/experimental-features", `{"mcpRoute": true}`)
 	if r := c.json("POST", "/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "ping"}`); r.code() == "feature_not_enabled" {
@@ -63,7 +63,7 @@ func TestTwoNamesOfAFeature(t *testing.T) {
 	}
 }
 
-// TestOneNameIsStored opens files that have one of the two names: that of earlier versions of svc, and that of dumps of v1.54.
+// TestOneNameIsStored opens files with one of the two names: that of earlier versions of svc, and that of dumps of v1.54.
 func TestOneNameIsStored(t *testing.T) {
 	for _, name := range []string{"mcp", "mcpRoute"} {
 		fsys := vfs.NewMem()
@@ -102,8 +102,8 @@ func TestPageListsEveryFeature(t *testing.T) {
 	}
 }
 
-// TestFeaturesAreKept crashes after each change: what was acknowledged is there. Launch options are not stored.
-func TestFeaturesAreKept(t *testing.T) {
+// TestFeaturesAreDurable crashes after each change: acknowledged changes must be there. Launch options are not stored.
+func TestFeaturesAreDurable(t *testing.T) {
 	fsys := vfs.NewMem()
 	if err := errors.Join(fsys.MkdirAll("/data"), fsys.SyncDir("/")); err != nil {
 		t.Fatal(err)
@@ -136,13 +136,13 @@ func TestFeaturesAreKept(t *testing.T) {
 	}
 	f = open(fsys, "metrics", "containsFilter")
 	if !f.on("metrics") || !f.on("containsFilter") || f.on("network") {
-		t.Error("launch options do not count")
+		t.Error("launch options have no effect")
 	}
 	if err := f.change(map[int]bool{featureIndex("metrics"): false, featureIndex("network"): true}); err != nil {
 		t.Fatal(err)
 	}
 	if f.on("metrics") || !f.on("containsFilter") || !f.on("network") {
-		t.Error("a request does not win over a launch option")
+		t.Error("a request does not override a launch option")
 	}
 	if f = open(fsys); f.on("metrics") || f.on("containsFilter") || !f.on("network") {
 		t.Error("a launch option was stored")
@@ -159,7 +159,7 @@ func TestFeaturesDamaged(t *testing.T) {
 	}
 }
 
-// TestReloadFeatures reads what another program has written, and then what nobody can read.
+// TestReloadFeatures reads what another process has written, and then a damaged file.
 func TestReloadFeatures(t *testing.T) {
 	fsys := vfs.NewMem()
 	open := func(launch ...string) *Features {
@@ -175,7 +175,7 @@ func TestReloadFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.on("network") {
-		t.Error("the feature is on before")
+		t.Error("the feature is already on")
 	}
 	if err := f.Reload(); err != nil || !f.on("network") || !f.on("metrics") || f.on("multimodal") {
 		t.Errorf("the features are %s: %v", f.JSON(), err)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNumbersOfAnswersAreFinite has every source of numbers in answers overflow: factors of rules, weights, numbers of documents, vectors,
-// points and functions. client.send checks that answers are JSON, which has neither infinities nor NaN.
+// TestNumbersOfAnswersAreFinite makes every source of numbers in answers overflow: factors of rules, weights, numbers of documents,
+// vectors, points and functions. client.send checks that answers are JSON, which has neither infinities nor NaN.
 func TestNumbersOfAnswersAreFinite(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	ok := func(r reply) reply {

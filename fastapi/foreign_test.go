@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestForeignKeys goes through the routes on which foreign keys have an effect, and some on which they have none.
+// TestForeignKeys uses the routes on which foreign keys have an effect, and some on which they have none.
 func TestForeignKeys(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	send := func(method, path, body string) reply {

@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 )
 
-// TestForwardsLongAnswers: an answer may take longer than forwardWait as long as its pieces come, and a request too.
+// TestForwardsLongAnswers checks that answers and requests may take longer than forwardWait as long as their pieces keep coming.
 func TestForwardsLongAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// TestWhatUsersFind searches as users do who write words otherwise than documents have them.
-func TestWhatUsersFind(t *testing.T) {
+// TestSpellingVariantsAreFound searches with spellings that differ from those of the documents.
+func TestSpellingVariantsAreFound(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	for i, tt := range []struct {
 		settings string
 		texts    []string // of documents with the ids 0, 1…
-		checks   []string // q, ": ", and the ids in ascending order, or what is marked in the first hit
+		checks   []string // q, ": ", and the ids in ascending order, or the marked words of the first hit
 	}{
 		{ // Simplified, traditional and Japanese characters are cut and found alike, in phrases and by synonyms.
 			`{"synonyms": {"computer": ["電腦"], "手機": ["mobile phone"], "pku": ["北京大學"], "tokyo": ["東京"]}}`,

@@ -18,7 +18,7 @@ import (
 	"svc/internal/search"
 )
 
-// FuzzDecompress feeds every decoder: none panics, takes more than was charged for it by far, or gives more than was asked for.
+// FuzzDecompress feeds every decoder: none may panic, use much more memory than charged, or return more than requested.
 func FuzzDecompress(f *testing.F) {
 	encodings := []string{"gzip", "x-gzip", "deflate", "br", "zstd", "unknown", ""}
 	plain := bytes.Repeat([]byte(`{"q":"a"}`), 50)
@@ -48,7 +48,7 @@ func FuzzDecompress(f *testing.F) {
 			return
 		}
 		if held := account.Held(); held > 20<<20 {
-			t.Fatalf("%d bytes are taken for a decoder", held)
+			t.Fatalf("%d bytes are charged for a decoder", held)
 		}
 		body := &bodyReader{src: r, left: most, limit: most, account: account}
 		got, err := io.ReadAll(body)
@@ -56,7 +56,7 @@ func FuzzDecompress(f *testing.F) {
 			t.Fatalf("%d bytes are read", len(got))
 		}
 		if err != nil && body.err == nil {
-			t.Fatalf("the error %v is not kept", err)
+			t.Fatalf("the error %v is not returned again", err)
 		}
 	})
 }
@@ -74,7 +74,7 @@ func FuzzQueryString(f *testing.F) {
 		if decodeQuery(&in, &args, searchQueryParams) == nil {
 			for _, list := range [][]string{in.Search.AttributesToRetrieve, in.Search.Facets, in.Search.Sort} {
 				if len(list) > maxListEntries {
-					t.Fatalf("a list of %d entries is taken", len(list))
+					t.Fatalf("a list of %d entries is accepted", len(list))
 				}
 			}
 		}
@@ -85,7 +85,7 @@ func FuzzQueryString(f *testing.F) {
 	})
 }
 
-// FuzzNegotiate feeds the header by which a client chooses an encoding.
+// FuzzNegotiate feeds the header with which a client chooses an encoding.
 func FuzzNegotiate(f *testing.F) {
 	for _, seed := range []string{"gzip", "br;q=0.5, gzip;q=1", "identity;q=1, deflate;q=NaN", ";;q=,,", "br;q=-1", "gzip;q=1e400"} {
 		f.Add([]byte(seed))
@@ -103,7 +103,7 @@ func FuzzNegotiate(f *testing.F) {
 	})
 }
 
-// FuzzBodies feeds the tables of all bodies besides that of a search.
+// FuzzBodies feeds the tables of all bodies except that of searches.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{`{"queries":[{"indexUid":"a","q":"b"}],"federation":{"facetsByIndex":{"a":["b"]},"mergeFacets":{}}}`, `{"facetName":"a","facetQuery":"b"}`,
 		`{"id":1,"embedder":"e"}`, `{"ids":[1,"a"],"sort":["a:asc"]}`, `{"filter":["a = 1"]}`, `{"function":"doc.a = 1","context":{}}`} {
@@ -116,7 +116,7 @@ func FuzzBodies(f *testing.F) {
 		v, strict := trim(body), object{code: "bad_request"}
 		m := multiInput{most: 10}
 		if decode(&m, v, multiParams, strict) == nil && len(m.queries) > m.most {
-			t.Fatalf("%d queries are taken", len(m.queries))
+			t.Fatalf("%d queries are accepted", len(m.queries))
 		}
 		in := newSearchInput()
 		_ = decode(&in, v, facetSearchParams, object{})

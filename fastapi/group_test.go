@@ -24,7 +24,7 @@ import (
 	"svc/internal/index"
 )
 
-// fakeMember is a reader of a group that stands still.
+// fakeMember is a reader of a group whose position does not change.
 type fakeMember struct {
 	pos   group.Position
 	stale time.Duration
@@ -38,7 +38,7 @@ func (m *fakeMember) Wait(ctx context.Context, p group.Position) error {
 	if m.pos.Compare(p) >= 0 {
 		return nil
 	}
-	return errors.New("it stands still")
+	return errors.New("no more changes")
 }
 
 func (m *fakeMember) Status() *group.Status {
@@ -61,7 +61,7 @@ func TestPositionsOfAGroup(t *testing.T) {
 		{"Svc-Min-Position", "1.1.99", true, 200, ""},
 		{"Svc-Min-Position", "1.2.31", true, 503, "position_not_reached"},
 		{"Svc-Min-Position", "2.0.0", true, 503, "position_not_reached"},
-		{"Svc-Min-Position", "latest", true, 400, "bad_request"}, // of voters only
+		{"Svc-Min-Position", "latest", true, 400, "bad_request"}, // for voters only
 		{"Svc-Max-Staleness", "1.5", true, 200, ""},
 		{"Svc-Max-Staleness", "1.4", true, 503, "data_too_stale"},
 		{"Svc-Max-Staleness", "100", false, 503, "data_too_stale"},
@@ -76,21 +76,21 @@ func TestPositionsOfAGroup(t *testing.T) {
 		}
 		r := c.send("GET", "/version", nil, headers...)
 		if r.status != tt.status || tt.code != "" && r.code() != tt.code {
-			t.Errorf("%s: %s is answered %d %s, want %d %s", tt.header, tt.value, r.status, r.body, tt.status, tt.code)
+			t.Errorf("%s: %s: got %d %s, want %d %s", tt.header, tt.value, r.status, r.body, tt.status, tt.code)
 		}
 		if got := r.header.Get("Svc-Position"); got != "1.2.30" {
-			t.Errorf("%s: %s is answered at position %q", tt.header, tt.value, got)
+			t.Errorf("%s: %s: position %q", tt.header, tt.value, got)
 		}
 		want := "1.500"
 		if !tt.known {
 			want = ""
 		}
 		if got := r.header.Get("Svc-Staleness"); got != want {
-			t.Errorf("%s: %s is answered with data as old as %q, want %q", tt.header, tt.value, got, want)
+			t.Errorf("%s: %s: staleness %q, want %q", tt.header, tt.value, got, want)
 		}
 		soon := map[int]string{503: "1"}[tt.status]
 		if again := r.header.Get("Retry-After"); again != soon {
-			t.Errorf("%s: %s is to be tried again after %q", tt.header, tt.value, again)
+			t.Errorf("%s: %s: Retry-After %q", tt.header, tt.value, again)
 		}
 	}
 	if r := c.get("/group"); r.status != 200 || !strings.Contains(r.body, `"name":"shop"`) || !strings.Contains(r.body, `"filesHeld":7`) {
@@ -98,7 +98,7 @@ func TestPositionsOfAGroup(t *testing.T) {
 	}
 }
 
-// TestNoGroup: without one there are no headers of answers, and those of requests say nothing.
+// TestNoGroup checks that without a group, answers have no group headers, and those of requests have no effect.
 func TestNoGroup(t *testing.T) {
 	c := newClient(t, Options{})
 	r := c.send("GET", "/version", nil, "Svc-Min-Position", "x", "Svc-Max-Staleness", "x")
@@ -121,8 +121,8 @@ func TestMetricsOfAGroup(t *testing.T) {
 	}
 }
 
-// TestRequestsThatComeAgain: a request with the same key makes one task, one with another key, path or sender another one.
-func TestRequestsThatComeAgain(t *testing.T) {
+// TestIdempotencyKeys checks that a repeated request with the same key makes one task, and that another key, path or sender makes another.
+func TestIdempotencyKeys(t *testing.T) {
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey)})
 	master := c.as(masterKey)
 	other := master.as(master.makeKey(`["*"]`, `["*"]`))
@@ -145,7 +145,7 @@ func TestRequestsThatComeAgain(t *testing.T) {
 		"no key": send(master, "/indexes/a/documents", ""),
 	} {
 		if seen[uid] {
-			t.Errorf("%s: it is %s, as another request", what, uid)
+			t.Errorf("%s: task %s, the same as of another request", what, uid)
 		}
 		seen[uid] = true
 	}
@@ -154,8 +154,8 @@ func TestRequestsThatComeAgain(t *testing.T) {
 	}
 }
 
-// TestCreationsThatComeAgain: a key or a webhook is created once by requests with the same Idempotency-Key, and answered in the same way.
-func TestCreationsThatComeAgain(t *testing.T) {
+// TestIdempotentCreations checks that requests with the same Idempotency-Key create a key or a webhook once, and get the same answer.
+func TestIdempotentCreations(t *testing.T) {
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey)})
 	master := c.as(masterKey)
 	send := func(path, body, key string) string {
@@ -174,12 +174,12 @@ func TestCreationsThatComeAgain(t *testing.T) {
 	} {
 		first := send(x.path, x.body, "k")
 		if again := send(x.path, x.body, "k"); again != first {
-			t.Errorf("%s: the same request is answered with %s and %s", x.path, first, again)
+			t.Errorf("%s: the same request gets %s and %s", x.path, first, again)
 		}
 		seen := map[string]bool{first: true}
 		for what, body := range map[string]string{"another body": send(x.path, x.other, "k2"), "no key": send(x.path, x.other, "")} {
 			if seen[body] {
-				t.Errorf("%s: %s: it is answered as another request: %s", x.path, what, body)
+				t.Errorf("%s: %s: same answer as to another request: %s", x.path, what, body)
 			}
 			seen[body] = true
 		}
@@ -197,7 +197,7 @@ func TestCreationsThatComeAgain(t *testing.T) {
 	}
 	for _, key := range []string{"l", ""} {
 		if r := master.send("POST", "/keys", strings.NewReader(own), "Content-Type", "application/json", "Idempotency-Key", key); r.code() != "api_key_already_exists" {
-			t.Errorf("another request for a key that is there: %d %s", r.status, r.body)
+			t.Errorf("another request for an existing key: %d %s", r.status, r.body)
 		}
 	}
 	for _, path := range []string{"/keys", "/webhooks"} {
@@ -263,18 +263,18 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// TestEveryRouteHasAnAnswerer: a reader knows of every route who answers it, and lets no change through.
+// TestEveryRouteHasAnAnswerer checks that a reader knows for each route which member answers it, and forwards every change.
 func TestEveryRouteHasAnAnswerer(t *testing.T) {
 	paths := map[string]bool{}
 	for _, r := range append(routes(), pprofRoutes()...) {
 		paths[r.path] = true
 		a := r.answerer()
 		if a == 0 {
-			t.Errorf("%s %s: who answers the action %s?", r.method, r.path, r.action)
+			t.Errorf("%s %s: no member is assigned to the action %s", r.method, r.path, r.action)
 		}
 		own := r.action == actionMetricsAll || r.action == actionAnalyticsDelete || r.action == actionGroupUpdate // of the member itself
 		if changes := audited[r.action] || slices.Contains(r.op.answers, 202) && r.path != "/mcp"; changes && !own && a != byWriter {
-			t.Errorf("%s %s changes something, and the reader answers it", r.method, r.path)
+			t.Errorf("%s %s changes something, but the reader answers it", r.method, r.path)
 		}
 		if r.method == methodGet && a == byWriter && r.action != actionNetworkGet && r.action != actionAll {
 			t.Errorf("%s %s is forwarded", r.method, r.path)
@@ -287,7 +287,7 @@ func TestEveryRouteHasAnAnswerer(t *testing.T) {
 	}
 }
 
-// TestReader shows a server and hides it, while requests come that it answers, that it forwards, and that want what it does not have yet.
+// TestReader shows and hides a server during requests that it answers, that it forwards, and that need a later position.
 func TestReader(t *testing.T) {
 	writer, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Member: &fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 9}}})
 	api := fasthttputil.NewInmemoryListener()
@@ -330,7 +330,7 @@ func TestReader(t *testing.T) {
 	is("a read", c.get("/indexes"), 200, "1.1.7")
 	is("the key is checked", c.as("wrong").get("/indexes"), 403, "1.1.7")
 	if r := c.get("/version"); r.header.Get("Svc-Staleness") != "2.000" {
-		t.Errorf("it is %q old", r.header.Get("Svc-Staleness"))
+		t.Errorf("staleness %q", r.header.Get("Svc-Staleness"))
 	}
 	is("too old", c.send("GET", "/indexes", nil, "Svc-Max-Staleness", "1"), 503, "1.1.7")
 	is("a position that is there", c.send("GET", "/indexes", nil, "Svc-Min-Position", "1.1.7"), 200, "1.1.7")
@@ -371,7 +371,7 @@ func TestReader(t *testing.T) {
 	is("while it is hidden", c.get("/indexes"), 200, "1.1.9")
 	select {
 	case <-hidden:
-		t.Error("a request uses the stores, and they are closed")
+		t.Error("the stores were closed during a request")
 	default:
 	}
 	if live.searching.Err() != nil {
@@ -380,7 +380,7 @@ func TestReader(t *testing.T) {
 	abort()
 	<-live.searching.Done()
 	held.end()
-	held.end() // counts once
+	held.end() // ends once only
 	<-hidden
 	s.Hide(ctx) // again
 }
@@ -391,14 +391,14 @@ func (s *Standby) isLive() bool {
 	return s.live != nil
 }
 
-// TestStandbySettles: requests that run may end while others are answered. Then bodies that have not arrived are not waited for, and what
-// runs is.
+// TestStandbySettles checks that running requests may finish while others are answered. Then bodies that have not arrived are abandoned,
+// and running requests are waited for.
 func TestStandbySettles(t *testing.T) {
 	o := Options{Keys: openKeys(t, masterKey)}
 	openInstance(t, &o)
 	complete(t, &o)
 	s := NewStandby(&fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 7}}, NewRefuser(), masterKey, 0, o.Log)
-	s.Settle(t.Context()) // there is nothing to wait for
+	s.Settle(t.Context()) // nothing to wait for
 	s.Show(s.NewWriter(o))
 	first := s.use()
 	settled := make(chan struct{})
@@ -422,7 +422,7 @@ func TestStandbySettles(t *testing.T) {
 	first.end()
 	<-settled
 	if h := s.use(); h.live == nil {
-		t.Error("no requests are answered any more")
+		t.Error("requests are no longer answered")
 	} else {
 		h.end()
 	}
@@ -439,18 +439,18 @@ func TestStandbySettles(t *testing.T) {
 	}
 	select {
 	case <-hidden:
-		t.Error("a request uses the stores, and they are closed")
+		t.Error("the stores were closed during a request")
 	default:
 	}
 	if later.live.searching.Err() != nil {
-		t.Error("searches are ended with the bodies")
+		t.Error("searches are canceled together with the bodies")
 	}
 	later.end()
 	<-hidden
 }
 
-// TestReaderLetsAnUploadGo has a body come for as long as the stores of a reader are closed.
-func TestReaderLetsAnUploadGo(t *testing.T) {
+// TestReaderAbandonsAnUpload closes the stores of a reader during an endless upload.
+func TestReaderAbandonsAnUpload(t *testing.T) {
 	l := &live{}
 	l.running.Add(1)
 	var ctx fasthttp.RequestCtx
@@ -460,7 +460,7 @@ func TestReaderLetsAnUploadGo(t *testing.T) {
 	letGo(&ctx)
 }
 
-// TestStandbyDoesNotWaitForABody: a client that never ends its body does not keep the stores of a member open.
+// TestStandbyDoesNotWaitForABody checks that a client which never ends its body does not keep the stores of a member open.
 func TestStandbyDoesNotWaitForABody(t *testing.T) {
 	o := Options{Keys: openKeys(t, masterKey)}
 	openInstance(t, &o)
@@ -486,7 +486,7 @@ func TestStandbyDoesNotWaitForABody(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		// Enough comes to put the deadline of the connection off.
+		// Send enough to extend the deadline of the connection.
 		head := "POST " + path + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + masterKey + "\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n["
 		if _, err := io.WriteString(conn, head+strings.Repeat(" ", 2*deadlineBytes)); err != nil {
 			t.Fatal(err)
@@ -518,12 +518,12 @@ func TestStandbyDoesNotWaitForABody(t *testing.T) {
 	}
 }
 
-// askedVoter is a voter that counts how often it is asked for the latest position.
+// askedVoter is a voter that counts requests for the latest position.
 type askedVoter struct {
 	fakeMember
 	asked int
 	err   error
-	while func() // happens before a question is answered; nil: nothing
+	while func() // runs before an answer; nil: nothing
 	voter *group.VoterStatus
 	stops bool
 	late  bool
@@ -547,7 +547,7 @@ func (v *askedVoter) Latest(context.Context) (group.Position, error) {
 	return v.pos, v.err
 }
 
-// TestChangesUpToAPosition: a request that waits for a position is answered with the keys and the aliases of that position.
+// TestChangesUpToAPosition checks that a request which waits for a position sees the keys and aliases of that position.
 func TestChangesUpToAPosition(t *testing.T) {
 	keys := openKeys(t, masterKey)
 	v := &askedVoter{}
@@ -590,14 +590,15 @@ func TestChangesUpToAPosition(t *testing.T) {
 	}
 }
 
-// TestHealthOfVoters: load balancers and updates use a voter that votes and does not stop, whether its data are open or not.
+// TestHealthOfVoters checks the status for load balancers and updates: a voter that votes and is not stopping is healthy, whether its data
+// are open or not.
 func TestHealthOfVoters(t *testing.T) {
 	for _, x := range []struct {
 		what         string
 		leader       string
 		votes, stops bool
 		late         bool
-		closed, open int // status while its data are
+		closed, open int // status while its data are closed or open
 	}{
 		{"votes", "10.0.0.1:7701", true, false, false, 200, 200},
 		{"copies", "10.0.0.1:7701", false, false, false, 503, 503},
@@ -618,7 +619,7 @@ func TestHealthOfVoters(t *testing.T) {
 	}
 }
 
-// TestLatestPosition: a request asks for the latest position at most once, and not without a key.
+// TestLatestPosition checks that a request asks for the latest position at most once, and not without a key.
 func TestLatestPosition(t *testing.T) {
 	v := &askedVoter{fakeMember: fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 7}}}
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Member: v, Forward: func(*fasthttp.RequestCtx) error { return nil }})
@@ -630,7 +631,7 @@ func TestLatestPosition(t *testing.T) {
 		asked     int
 	}{
 		{"without a key", "", nil, 401, 0},
-		{"with a key that is none", "wrong", nil, 403, 1},
+		{"with an invalid key", "wrong", nil, 403, 1},
 		{"with a key", masterKey, nil, 200, 1},
 		{"without a leader", masterKey, away, 503, 1},
 		{"without a leader, with a key that may be new", "wrong", away, 503, 1},
@@ -643,7 +644,7 @@ func TestLatestPosition(t *testing.T) {
 	}
 }
 
-// TestForwardedOnce: a transfer of the lead is not sent again if nobody knows whether it was received.
+// TestForwardedOnce checks that a transfer of the lead is not sent again if it may have been received.
 func TestForwardedOnce(t *testing.T) {
 	api := fasthttputil.NewInmemoryListener()
 	var away atomic.Int64
@@ -668,13 +669,13 @@ func TestForwardedOnce(t *testing.T) {
 		}
 		<-served
 	})
-	broken := func(ctx *fasthttp.RequestCtx) { // it breaks off the first time
+	broken := func(ctx *fasthttp.RequestCtx) { // closes the connection the first time
 		if received.Load() == 1 {
 			ctx.HijackSetNoResponse(true)
 			ctx.Hijack(func(c net.Conn) { _ = c.Close() })
 		}
 	}
-	other := func(ctx *fasthttp.RequestCtx) { // it does not lead the first time
+	other := func(ctx *fasthttp.RequestCtx) { // does not lead the first time
 		if received.Load() == 1 {
 			ctx.Response.Header.Set(headerNoWriter, "1")
 		}
@@ -700,7 +701,7 @@ func TestForwardedOnce(t *testing.T) {
 		ctx.Request.SetRequestURI(x.path)
 		ctx.Request.Header.SetHost("writer")
 		if err := f.Forward(&ctx); (err != nil) != x.fails || received.Load() != x.received {
-			t.Errorf("%s %s: %v, and it was received %d times, want %d", x.method, x.path, err, received.Load(), x.received)
+			t.Errorf("%s %s: %v, received %d times, want %d", x.method, x.path, err, received.Load(), x.received)
 		}
 		f.client.CloseIdleConnections()
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestGroupsOfTheManual sends the request of docs/GROUPS-OF-HITS.md and gets the answer that stands behind it, alone and as a query of a
-// multi-search.
+// TestGroupsOfTheManual sends the request of docs/GROUPS-OF-HITS.md, alone and as a query of a multi-search, and compares the answer with
+// the documented one.
 func TestGroupsOfTheManual(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("PATCH", "/indexes/shop/settings", `{"filterableAttributes":["brand"],"sortableAttributes":["price"]}`))
@@ -60,8 +60,8 @@ func TestGroupsOfTheManual(t *testing.T) {
 	}
 }
 
-// TestGroupsInANetwork asks three instances with shards for groups: of the first page, which each of them has, and of a later one, whose
-// groups are asked for again.
+// TestGroupsInANetwork asks three instances with shards for groups: of the first page, which each of them has, and of a later page, for
+// which groups are requested again.
 func TestGroupsInANetwork(t *testing.T) {
 	all := newHosts(t, `{"x":{"remotes":["b"]},"y":{"remotes":["c"]}}`)
 	all[0].wait(all[0].json("PATCH", "/indexes/i/settings", `{"filterableAttributes":["n","t"],"sortableAttributes":["n"]}`))

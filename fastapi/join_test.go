@@ -15,9 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// TestAnswersArriveWhole asks for bodies of lengths around those where the writes of an answer change, one at a time and many at once
-// on one connection.
-func TestAnswersArriveWhole(t *testing.T) {
+// TestAnswersArriveComplete requests bodies with lengths close to those at which the writing of answers changes, one by one and pipelined.
+func TestAnswersArriveComplete(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +85,7 @@ func TestAnswersArriveWhole(t *testing.T) {
 	}
 }
 
-// countingConn counts what is written to it, and nobody reads.
+// countingConn counts the bytes written to it. It has no reader.
 type countingConn struct {
 	net.Conn
 	writes []int // lengths
@@ -99,12 +98,12 @@ func (c *countingConn) Write(b []byte) (int, error) {
 
 func (*countingConn) SetWriteDeadline(time.Time) error { return nil }
 
-// TestBeginningWaitsForTheRest: what is known to be followed by more is sent with it, and nothing else waits.
-func TestBeginningWaitsForTheRest(t *testing.T) {
+// TestHeadWaitsForTheBody checks that a write which more will follow is sent together with the rest, and that nothing else waits.
+func TestHeadWaitsForTheBody(t *testing.T) {
 	for _, tc := range []struct {
 		body   int
 		writes []int
-		sent   []int // after each
+		sent   []int // sent after each write
 	}{
 		{5000, []int{4096, 1100}, []int{0, 2}},
 		{4096, []int{4096, 100}, []int{0, 2}},

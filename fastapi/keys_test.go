@@ -14,7 +14,7 @@ import (
 
 const masterKey = "a-master-key-of-16+bytes"
 
-// newProtected starts an instance with a master key, which the client sends unless it is told otherwise.
+// newProtected starts an instance with a master key, which the client sends by default.
 func newProtected(t testing.TB) *client {
 	t.Helper()
 	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey)})
@@ -40,7 +40,7 @@ func (c *client) makeKey(actions, indexes string) string {
 	return k.Key
 }
 
-// oldKey makes an API key as earlier versions did, which made some that could not be used, and returns its value.
+// oldKey creates a key as earlier versions did, which allowed unusable keys, and returns its value.
 func (c *client) oldKey(actions, indexes []string) string {
 	c.t.Helper()
 	k, err := c.server.keys.Create(auth.Key{UID: uuid.New(), Actions: actions, Indexes: indexes})
@@ -50,8 +50,8 @@ func (c *client) oldKey(actions, indexes []string) string {
 	return c.server.keys.Value(k)
 }
 
-// TestKeysOfSomeIndexes creates keys with actions on the instance as a whole, which only keys on all indexes may have. Keys of before stay,
-// and are refused where they are used.
+// TestKeysOfSomeIndexes creates keys for some indexes with actions on the whole instance, which must be refused. Existing ones stay, but
+// their use is refused.
 func TestKeysOfSomeIndexes(t *testing.T) {
 	c := newProtected(t)
 	for _, indexes := range []string{`["a"]`, `["a*", "b"]`} {
@@ -79,7 +79,7 @@ func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string // no body: ""
 		status             int
-		answer             string // the error code, or the still body
+		answer             string // the error code, or the stable body
 	}{
 		{"GET", "/keys/" + uid, "", 404, "api_key_not_found"},
 		{"POST", "/keys", `{"uid": "` + uid + `", "name": "Shop", "actions": ["search"], "indexes": ["a*"], "expiresAt": "2077-05-06T07:08:09+02:00"}`, 201,
@@ -150,7 +150,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeysWithoutMasterKey: whatever else is open, keys are not.
+// TestKeysWithoutMasterKey checks that key routes are closed without a master key.
 func TestKeysWithoutMasterKey(t *testing.T) {
 	c := newClient(t, Options{})
 	for _, r := range routes() {
@@ -168,7 +168,7 @@ func TestKeysWithoutMasterKey(t *testing.T) {
 	}
 }
 
-// TestActionsExist: a route with an action that no key can hold would be closed to all keys.
+// TestActionsExist checks that keys can have the action of each route; otherwise the route would be closed to all keys.
 func TestActionsExist(t *testing.T) {
 	for _, r := range append(routes(), pprofRoutes()...) {
 		if r.action == public || r.action == actionTools {
@@ -180,7 +180,7 @@ func TestActionsExist(t *testing.T) {
 	}
 }
 
-// TestRateLimits sends requests beyond the limits of a key: with the key itself, with a tenant token and as a tool.
+// TestRateLimits exceeds the limits of a key: with the key itself, with a tenant token and as a tool.
 func TestRateLimits(t *testing.T) {
 	c := newProtected(t)
 	c.json("PATCH", "/experimental-features", `{"metrics": true}`)
@@ -217,7 +217,7 @@ func TestRateLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	who := c.caller(key.Key)
-	if _, err := who.Admit("search", time.Now()); err != nil { // a request that is being answered
+	if _, err := who.Admit("search", time.Now()); err != nil { // a running request
 		t.Fatal(err)
 	}
 	refused("a second request", c.as(key.Key).get("/indexes/a/search"), true)

@@ -16,7 +16,7 @@ import (
 
 func repeated(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 
-// TestParameterLimits sends each kind of parameter as large as it may be, and larger.
+// TestParameterLimits sends each kind of parameter at its limit and above.
 func TestParameterLimits(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "Metropolis"}]`))
@@ -106,7 +106,7 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// TestAnswersAreBounded asks for more than an answer may have, in all ways to ask for documents.
+// TestAnswersAreBounded requests more than an answer may have, in all ways to get documents.
 func TestAnswersAreBounded(t *testing.T) {
 	c, _ := newInstance(t, Options{AnswerLimit: 200000, Searches: 4, SearchQueue: 10})
 	var docs []string
@@ -132,11 +132,11 @@ func TestAnswersAreBounded(t *testing.T) {
 	for end := time.Now().Add(time.Minute); c.server.budget.Used() > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 	}
 	if used := c.server.budget.Used(); used != 0 {
-		t.Errorf("%d bytes are held when nothing runs", used)
+		t.Errorf("%d bytes are held although nothing runs", used)
 	}
 }
 
-// TestSlowestIsCutOff has connections that hold memory: the slowest go first, and only those on which the server waits.
+// TestSlowestIsCutOff checks which connections that hold memory are closed: the slowest first, and only those for which the server waits.
 func TestSlowestIsCutOff(t *testing.T) {
 	b := budget.New(1<<30, nil)
 	cs := &conns{open: map[*conn]struct{}{}}
@@ -179,8 +179,8 @@ func TestSlowestIsCutOff(t *testing.T) {
 	}
 }
 
-// TestLargeBodiesFindRoomFirst announces large bodies while there is no memory for them: they are refused before they are sent.
-func TestLargeBodiesFindRoomFirst(t *testing.T) {
+// TestLargeBodiesReserveMemoryFirst announces large bodies while there is no memory for them: they must be refused before they are sent.
+func TestLargeBodiesReserveMemoryFirst(t *testing.T) {
 	c, _ := newInstance(t, Options{Memory: 4 << 20, PayloadLimit: 1 << 30})
 	c.wait(c.json("POST", "/indexes/films/documents", `[{"id":1}]`))
 	other := c.server.budget.Open(1)
@@ -190,7 +190,7 @@ func TestLargeBodiesFindRoomFirst(t *testing.T) {
 	ask := func(length int, body string) string {
 		client, server := net.Pipe()
 		defer client.Close()
-		go c.server.http.ServeConn(&conn{Conn: server, in: c.server.conns}) // an error is the client's end
+		go c.server.http.ServeConn(&conn{Conn: server, in: c.server.conns}) // an error means that the client has gone
 		go fmt.Fprintf(client, "POST /indexes/films/search HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, body)
 		client.SetReadDeadline(time.Now().Add(time.Minute))
 		status := make([]byte, len("HTTP/1.1 200"))
@@ -212,7 +212,7 @@ func TestLargeBodiesFindRoomFirst(t *testing.T) {
 	}
 }
 
-// openConn counts a connection in that waits for its client since a while.
+// openConn counts a connection that has waited for its client since a given time.
 func openConn(t *testing.T, cs *conns, served, busy bool, since time.Duration) *conn {
 	t.Helper()
 	_, server := net.Pipe()
@@ -223,12 +223,12 @@ func openConn(t *testing.T, cs *conns, served, busy bool, since time.Duration) *
 	c.since.Store(time.Now().Add(-since).UnixNano())
 	c.blocked.Store(true)
 	if !cs.take(c) {
-		t.Fatal("there is no room")
+		t.Fatal("no room for a connection")
 	}
 	return c
 }
 
-// TestRoomForConnections fills the connections up: those without a request make way, first those that never had one.
+// TestRoomForConnections fills the connections: idle ones make way, first those that never had a request.
 func TestRoomForConnections(t *testing.T) {
 	cs := &conns{most: 3}
 	busy, idle, never := openConn(t, cs, true, true, time.Minute), openConn(t, cs, true, false, time.Minute), openConn(t, cs, false, false, time.Minute)
@@ -239,19 +239,19 @@ func TestRoomForConnections(t *testing.T) {
 		cs.looked = time.Time{}
 		for range 3 {
 			if cs.take(fresh) {
-				t.Fatal("there is room beyond the limit")
+				t.Fatal("room beyond the limit")
 			}
 		}
 		for _, c := range []*conn{busy, idle, never} {
 			if c.cut.Load() != (c == want) {
-				t.Errorf("%d: another one is cut off", i)
+				t.Errorf("%d: another connection is closed", i)
 			}
 			c.cut.Store(false)
 		}
 		want.Close()
 		want.Close()
 		if !cs.take(fresh) {
-			t.Fatal("there is no room where one has closed")
+			t.Fatal("no room after a connection closed")
 		}
 	}
 	if cs.closing != 0 || cs.count() != 3 {
@@ -259,8 +259,8 @@ func TestRoomForConnections(t *testing.T) {
 	}
 }
 
-// TestRoomIsMadeAhead has connections come one after the other, which do nothing: each takes the place of one that is closing, and nobody
-// waits as long as those close in time. One that has had a request meanwhile stays.
+// TestRoomIsMadeAhead opens idle connections one after the other: each takes the place of a closing one without waiting, as long as those
+// close in time. A connection that has had a request in the meantime stays.
 func TestRoomIsMadeAhead(t *testing.T) {
 	const most = 10 * roomShare
 	cs := &conns{most: most}
@@ -277,17 +277,17 @@ func TestRoomIsMadeAhead(t *testing.T) {
 		all = append(all, openConn(t, cs, false, false, time.Hour-time.Duration(i)*time.Second))
 	}
 	if gather(); len(cut) != 0 {
-		t.Fatalf("%d are cut off, and there was room", len(cut))
+		t.Fatalf("%d connections are closed although there was room", len(cut))
 	}
 	for round := range 3 * most {
 		cs.looked = time.Time{}
 		all = append(all, openConn(t, cs, false, false, time.Second))
 		if gather(); len(cut) != 1 || cut[0] != all[round] && round < most/2 {
-			t.Fatalf("round %d: %d are cut off, or another than the one that waited longest", round, len(cut))
+			t.Fatalf("round %d: %d connections are closed, want the one that waited longest", round, len(cut))
 		}
 		cut[0].Close()
 	}
-	// Now they do not close.
+	// Now the connections do not close.
 	cs.looked, cs.next = time.Time{}, nil
 	for range most / roomShare {
 		openConn(t, cs, false, false, 0)
@@ -296,16 +296,16 @@ func TestRoomIsMadeAhead(t *testing.T) {
 	fresh := &conn{Conn: server, in: cs}
 	defer fresh.Close()
 	if gather(); cs.take(fresh) || len(cut) != most/roomShare || cs.count() != most {
-		t.Errorf("%d of %d are cut off, want %d, and no room", len(cut), cs.count(), most/roomShare)
+		t.Errorf("%d of %d connections are closed, want %d and no room", len(cut), cs.count(), most/roomShare)
 	}
 	cut[0].Close()
 	if !cs.take(fresh) {
-		t.Error("there is no room where one has closed")
+		t.Error("no room after a connection closed")
 	}
 }
 
-// TestWhoAskedMeanwhileStays has one of the connections ask that are to be closed for others next.
-func TestWhoAskedMeanwhileStays(t *testing.T) {
+// TestActiveConnectionsStay sends a request on one of the connections that were to be closed next.
+func TestActiveConnectionsStay(t *testing.T) {
 	const most = 2 * roomShare
 	cs := &conns{most: most}
 	for range most - most/roomShare {
@@ -316,11 +316,11 @@ func TestWhoAskedMeanwhileStays(t *testing.T) {
 	next.since.Add(1)
 	openConn(t, cs, false, false, 0)
 	if cs.closing != 2 || next.cut.Load() {
-		t.Errorf("%d connections are closing, want 2; one that asked meanwhile is among them: %t", cs.closing, next.cut.Load())
+		t.Errorf("%d connections are closing, want 2; including the active one: %t", cs.closing, next.cut.Load())
 	}
 }
 
-// TestExpectations sees who is let send a body at all.
+// TestExpectations checks which requests may send a body.
 func TestExpectations(t *testing.T) {
 	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes"), PayloadLimit: 1000})
 	for _, test := range []struct {
@@ -363,7 +363,7 @@ func TestPagesAreProtected(t *testing.T) {
 	for _, path := range []string{"/", "/debug/pprof"} {
 		r := c.get(path)
 		if !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") {
-			t.Fatalf("%s is no page: %v", path, r.header)
+			t.Fatalf("%s is not a page: %v", path, r.header)
 		}
 		if p := r.header.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || !strings.Contains(p, "frame-ancestors 'none'") {
 			t.Errorf("%s: the policy is %q", path, p)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestListsAreBounded asks for lists that are longer than an answer may be.
+// TestListsAreBounded requests lists that exceed the limit of an answer.
 func TestListsAreBounded(t *testing.T) {
 	o := Options{AnswerLimit: 64 << 10, Keys: openKeys(t, masterKey)}
 	openInstance(t, &o)

@@ -23,7 +23,7 @@ func TestLogRoutes(t *testing.T) {
 		code               string
 	}{
 		{"POST", "/logs/stderr", `{"target": "info"}`, "feature_not_enabled"},
-		{"POST", "/logs/stderr", `{"target": "loud"}`, "bad_request"}, // the body first
+		{"POST", "/logs/stderr", `{"target": "loud"}`, "bad_request"}, // the body is checked first
 		{"POST", "/logs/stream", `{}`, "feature_not_enabled"},
 		{"DELETE", "/logs/stream", "", "feature_not_enabled"},
 		{"PATCH", "/experimental-features", `{"logsRoute": true}`, ""},
@@ -34,7 +34,7 @@ func TestLogRoutes(t *testing.T) {
 		{"POST", "/logs/stream", `{"target": ""}`, "bad_request"},
 		{"POST", "/logs/stream", `{"mode": "json", "profileMemory": true}`, "bad_request"},
 		{"POST", "/logs/stream", ``, "missing_payload"},
-		{"DELETE", "/logs/stream", "", ""}, // nobody listens
+		{"DELETE", "/logs/stream", "", ""}, // no listener
 	} {
 		r := c.json(tt.method, tt.path, tt.body)
 		if r.code() != tt.code || tt.code == "" && r.status != 204 && tt.method != "PATCH" {
@@ -88,7 +88,7 @@ func TestLogStream(t *testing.T) {
 	for lines.Scan() {
 	}
 	if err := lines.Err(); err != nil {
-		t.Errorf("the stream does not end as it should: %v", err)
+		t.Errorf("the stream does not end properly: %v", err)
 	}
 
 	// A client that leaves makes room for the next, although nothing is logged at this level.
@@ -103,13 +103,13 @@ func TestLogStream(t *testing.T) {
 		}
 		r.Body.Close()
 		if time.Now().After(deadline) {
-			t.Fatal("a client that has left is listening still")
+			t.Fatal("a client that has left still listens")
 		}
 	}
-	defer r.Body.Close() // the server's end ends this one
+	defer r.Body.Close() // ended by the server
 }
 
-// TestCredentialsAreNotLogged sends keys wherever a client may put them by mistake, or on purpose, and looks for them in the log.
+// TestCredentialsAreNotLogged sends keys wherever clients may put them, and checks that the log does not have them.
 func TestCredentialsAreNotLogged(t *testing.T) {
 	var log logstest.Buffer
 	heard := logs.New(&log, logs.AtLeast(slog.LevelDebug), logs.JSON)
@@ -135,7 +135,7 @@ func TestCredentialsAreNotLogged(t *testing.T) {
 		}
 		for _, secret := range []string{masterKey, value, token, strings.ToUpper(value), escaped} {
 			for _, variable := range variables.FindAllString(r.path, -1) {
-				if variable != "{key}" && secret == masterKey { // of which nobody knows that it is one
+				if variable != "{key}" && secret == masterKey { // nothing shows that it is a secret
 					continue
 				}
 				send(r.method, samplePath(strings.Replace(r.path, variable, secret, 1)))
@@ -150,16 +150,16 @@ func TestCredentialsAreNotLogged(t *testing.T) {
 		for _, path := range []string{"/keys/" + secret, "/keys/" + secret + "/", "//keys//" + secret, "/keys/" + secret + "?a"} {
 			send("DELETE", path, "X-Not", "sent")
 			send("HEAD", path)
-			send("PUT", path, "Accept", "*/*") // the wrong method
+			send("PUT", path, "Accept", "*/*") // wrong method
 		}
-		if secret != value[1:] { // which has no form that tells
-			send("GET", "/key/"+secret, "Accept", "*/*") // nowhere
+		if secret != value[1:] { // its form does not show that it is a key
+			send("GET", "/key/"+secret, "Accept", "*/*") // unknown path
 			send("GET", "/version", "User-Agent", "agent "+secret)
 		}
 	}
 	text := strings.ReplaceAll(log.String(), `\u0026`, "&")
-	if n := strings.Count(text, `"message":"close"`); n < requests*9/10 { // some have no answer in time
-		t.Errorf("%d requests, and %d are logged", requests, n)
+	if n := strings.Count(text, `"message":"close"`); n < requests*9/10 { // some are not answered in time
+		t.Errorf("%d requests, %d are logged", requests, n)
 	}
 	for _, want := range []string{`"route":"/keys/` + value[:5] + `XXXXXX..."`, `"query_parameters":"access_token=XXX...&limit=1&XXX..."`, `"user_agent":"agent eyJ`} {
 		if !strings.Contains(text, want) {

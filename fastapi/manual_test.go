@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestManualInABrowser reads pages of documents and searches in them by keys alone, on a small dark screen and a large light one. No text
-// lies on another, nothing is loaded from elsewhere, and axe-core finds nothing.
+// TestManualInABrowser reads and searches the manual with the keyboard, on a small dark screen and a large light one. No texts may
+// overlap, nothing may be loaded from other servers, and axe-core must find nothing.
 func TestManualInABrowser(t *testing.T) {
 	axe, dir := axe(t), os.Getenv(pictures)
 	tab := startChromium(t).open()
@@ -23,7 +23,7 @@ func TestManualInABrowser(t *testing.T) {
 			tab.goTo(url + "/docs" + page)
 			tab.until(`document.querySelector("main h1") && document.readyState === "complete"`)
 			for _, line := range append(tab.faults(), tab.complaints(axe)...) {
-				if line != "something of a document became part of the page" { // a title and a picture of its own
+				if line != "something of a document became part of the page" { // the page has its own title and picture
 					t.Errorf("%s, %d pixels: %s", page, look.width, line)
 				}
 			}
@@ -33,7 +33,7 @@ func TestManualInABrowser(t *testing.T) {
 		}
 	}
 	tab.goTo(url + "/docs")
-	ready := func() { // for keys
+	ready := func() { // for key presses
 		t.Helper()
 		tab.until(`document.querySelector("main h1") && document.readyState === "complete"`)
 		tab.eval(`new Promise(resolve => requestAnimationFrame(() => resolve(0)))`, nil)
@@ -43,7 +43,7 @@ func TestManualInABrowser(t *testing.T) {
 			tab.do("Input.dispatchKeyEvent", values{"type": kind, "key": key, "text": map[bool]string{true: text}[kind == "keyDown"], "windowsVirtualKeyCode": map[string]int{"Tab": 9, "Enter": 13}[key]}, nil)
 		}
 	}
-	next := func(selector string) { // what Tab leads to
+	next := func(selector string) { // the next focus by Tab
 		t.Helper()
 		key("Tab", "")
 		tab.until(`document.activeElement.matches("` + selector + `")`)

@@ -20,7 +20,7 @@ import (
 	"svc/internal/task"
 )
 
-// withKey sends a key along.
+// withKey is a transport that adds a key.
 type withKey struct {
 	http.RoundTripper
 	key string
@@ -40,7 +40,7 @@ type toolClient struct {
 	*mcp.ClientSession
 }
 
-// tools connects a client of the protocol, of the SDK.
+// tools connects a protocol client of the SDK.
 func (c *client) tools(t *testing.T, version string) toolClient {
 	t.Helper()
 	session, err := c.dialTools(t.Context(), version)
@@ -92,7 +92,7 @@ func newToolServer(t *testing.T) *client {
 	return c
 }
 
-// TestTools goes through all tools, with each version of the protocol.
+// TestTools calls all tools with each version of the protocol.
 func TestTools(t *testing.T) {
 	for _, version := range []string{"", "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"} {
 		t.Run(version, func(t *testing.T) {
@@ -140,13 +140,13 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestToolsAskForRights calls tools with keys that open some of them, or some indexes.
-func TestToolsAskForRights(t *testing.T) {
+// TestToolsNeedRights calls tools with keys that allow some of them, or some indexes.
+func TestToolsNeedRights(t *testing.T) {
 	c := newToolServer(t)
 	c.wait(c.json("POST", "/indexes/other/documents", `[{"id": 9}]`))
 	const all = `{"indexUid": "toys", "attributesToRetrieve": ["id"]}`
 	for _, tt := range []struct {
-		what, key, tools, found, other, added string // what calls contain
+		what, key, tools, found, other, added string // parts of results
 	}{
 		{"the master key", masterKey, "all", `"hits":[{"id":1},{"id":2},{"id":3}]`, `"id":9`, `"taskUid"`},
 		{"a key for searches", c.makeKey(`["search"]`, `["*"]`), "search search_facet_values find_similar", `"id":3`, `"id":9`, "invalid_api_key"},
@@ -169,19 +169,19 @@ func TestToolsAskForRights(t *testing.T) {
 	for what, key := range map[string]string{"no key": "", "a wrong key": "wrong", "a key that opens no tool": c.makeKey(`["stats.get"]`, `["*"]`)} {
 		if m, err := c.as(key).dialTools(t.Context(), ""); err == nil {
 			m.Close()
-			t.Errorf("%s is let in", what)
+			t.Errorf("%s is accepted", what)
 		}
 	}
 	c.json("PATCH", "/experimental-features", `{"mcp": false}`)
 	if _, err := c.dialTools(t.Context(), ""); err == nil {
-		t.Error("it is there without the feature")
+		t.Error("the tools exist without the feature")
 	}
 	if r := c.post(`{"jsonrpc": "2.0", "id": 1, "method": "ping"}`); r.code() != "feature_not_enabled" {
 		t.Errorf("without the feature: %d %s", r.status, r.body)
 	}
 }
 
-// post sends a message by hand.
+// post sends a raw message.
 func (c *client) post(message string, headers ...string) reply {
 	c.t.Helper()
 	return c.send("POST", "/mcp", strings.NewReader(message), slices.Concat([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, headers)...)
@@ -189,7 +189,7 @@ func (c *client) post(message string, headers ...string) reply {
 
 const ping = `{"jsonrpc": "2.0", "id": 1, "method": "ping"}`
 
-// TestToolOrigins: what browsers say of the page that asks.
+// TestToolOrigins checks requests by the headers that browsers send about the calling page.
 func TestToolOrigins(t *testing.T) {
 	closed := newToolServer(t)
 	tcp := Options{}
@@ -236,7 +236,7 @@ func TestToolOrigins(t *testing.T) {
 	}
 }
 
-// TestToolMessages: what clients may send by hand, none of which may take the server down or keep it waiting.
+// TestToolMessages sends hand-made messages, none of which may crash the server or keep it waiting.
 func TestToolMessages(t *testing.T) {
 	var logged bytes.Buffer
 	o := Options{Keys: openKeys(t, masterKey), JSONLimit: 10000, MultiQueries: 3}
@@ -305,13 +305,13 @@ func TestToolMessages(t *testing.T) {
 		t.Errorf("a subscription: %d %s", r.status, r.body)
 	}
 	if n := strings.Count(logged.String(), "request.route=/indexes/toys/search"); n < 3 {
-		t.Errorf("calls are not logged: %s", logged.String())
+		t.Errorf("calls are missing in the log: %s", logged.String())
 	}
 	if used := c.server.budget.Used(); used != 0 {
-		t.Errorf("%d bytes are held still", used)
+		t.Errorf("%d bytes are still held", used)
 	}
 	for _, r := range []reply{
-		c.send("POST", "/mcp", strings.NewReader(ping), "Content-Type", "application/json"), // accepts nothing in particular
+		c.send("POST", "/mcp", strings.NewReader(ping), "Content-Type", "application/json"), // without an Accept header
 		c.post(`"no message"`), c.post(ping, "MCP-Protocol-Version", "1999-01-01"),
 	} {
 		if r.status < 400 || r.status > 499 || !strings.HasPrefix(r.body, `{"`) || !json.Valid([]byte(r.body)) {
@@ -325,7 +325,7 @@ func TestToolMessages(t *testing.T) {
 	}
 }
 
-// TestToolsStop sends batches of writes whose client has gone, and to a server that ends: nothing is written any more.
+// TestToolsStop sends batches of writes whose client has gone, and to a stopping server: no more writes may happen.
 func TestToolsStop(t *testing.T) {
 	c := newToolServer(t)
 	write := func(id int) string {
@@ -349,7 +349,7 @@ func TestToolsStop(t *testing.T) {
 	r := c.server.begin(outer)
 	defer r.Close()
 	x := &exchange{server: c.server, outer: outer, credential: masterKey}
-	r.context().cancel() // as one that is seen to have gone is
+	r.context().cancel() // like a client that is known to have gone
 	for i := range c.server.tools.list {
 		if result, err := x.call(&c.server.tools.list[i], []byte(`{"indexUid": "toys", "documents": [{"id": 9}]}`)); result != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s for a client that has gone: %v, %v", c.server.tools.list[i].name, result, err)
@@ -357,14 +357,14 @@ func TestToolsStop(t *testing.T) {
 	}
 	c.server.endSearches()
 	if r := c.post(batch); r.status != http.StatusServiceUnavailable {
-		t.Errorf("a server that ends answers %d %q", r.status, r.body)
+		t.Errorf("a stopping server answers %d %q", r.status, r.body)
 	}
 	if now := tasks(); now != before+2 {
-		t.Errorf("there are %d tasks now, and %d were expected", now, before+2)
+		t.Errorf("%d tasks, want %d", now, before+2)
 	}
 }
 
-// TestToolsKeepLimits: what a search may answer is bounded here, too.
+// TestToolsKeepLimits checks that the limit of search answers applies to tools.
 func TestToolsKeepLimits(t *testing.T) {
 	o := Options{AnswerLimit: 100 << 10}
 	openInstance(t, &o)
@@ -380,27 +380,27 @@ func TestToolsKeepLimits(t *testing.T) {
 	}
 }
 
-// TestToolsNameParameters: words about parameters that no tool has are of no use.
-func TestToolsNameParameters(t *testing.T) {
+// TestToolsDescribeParameters checks that each parameter of a tool is described, and that each description belongs to one.
+func TestToolsDescribeParameters(t *testing.T) {
 	used := map[string]bool{}
 	for _, x := range tools() {
 		for _, p := range x.takes {
 			used[p.name] = true
 			if p.kind == raw && p.form == nil && p.says == "" {
-				t.Errorf("%s: nothing says what %s is", x.name, p.name)
+				t.Errorf("%s: the parameter %s has no description", x.name, p.name)
 			}
 		}
 	}
 	for _, words := range []map[string]property{pagingWords, searchWords, taskWords} {
 		for name := range words {
 			if !used[name] {
-				t.Errorf("no tool takes %s", name)
+				t.Errorf("no tool has the parameter %s", name)
 			}
 		}
 	}
 }
 
-// FuzzToolMessages sends anything.
+// FuzzToolMessages sends any message.
 func FuzzToolMessages(f *testing.F) {
 	for _, seed := range []string{
 		ping, `{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`, `{"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": {"name": "list_indexes", "arguments": {"limit": 2}}}`,
@@ -425,7 +425,7 @@ func FuzzToolMessages(f *testing.F) {
 		began := time.Now()
 		r := c.post(message, "MCP-Protocol-Version", version)
 		if took := time.Since(began); took > maxSearchTime/2 {
-			t.Errorf("it took %v", took)
+			t.Errorf("the answer took %v", took)
 		}
 		if r.status >= 500 {
 			t.Errorf("%d %s", r.status, r.body)

@@ -14,7 +14,7 @@ import (
 	"svc/internal/embed"
 )
 
-// value returns what stands behind a series in the text of /metrics; "" when it is not there.
+// sample returns the value of a series in the text of /metrics, or "".
 func sample(text, series string) string {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, series+" "); ok {
@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 	}
 	c.send("BREW", "/health", nil)
 	if r := c.get("/metrics"); r.status != 200 || strings.Contains(r.body, "degraded") || strings.Contains(r.body, "parked") || strings.Contains(r.body, "stalls") || strings.Contains(r.body, "last_indexed") || strings.Contains(r.body, "/multi-search") {
-		t.Errorf("series of what has not been: %d %s", r.status, r.body)
+		t.Errorf("series without events: %d %s", r.status, r.body)
 	}
 
 	r := c.get("/metrics?engine=true")
@@ -110,7 +110,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%d bytes on disk, %d of them in use", total, used)
 	}
 	if strings.Contains(r.body, "\ngo_") {
-		t.Error("the runtime's own series are there")
+		t.Error("the series of the Go runtime are exported")
 	}
 
 	c.json("PATCH", "/experimental-features", `{"metrics": false}`)
@@ -121,7 +121,7 @@ func TestMetrics(t *testing.T) {
 	// Requests are counted while the feature is off, but not timed.
 	if r := c.get("/metrics"); sample(r.body, `svc_http_requests_total{method="GET",path="/metrics",status="400"}`) != "2" ||
 		sample(r.body, `svc_http_response_time_seconds_count{method="GET",path="/metrics"}`) != "2" {
-		t.Error("requests of the time without the feature are not counted, or are timed")
+		t.Error("requests without the feature must be counted but not timed")
 	}
 	if r := c.get("/metrics"); r.status != 200 || strings.Contains(r.body, "svc_merges_total") || !strings.Contains(r.body, "svc_index_count") {
 		t.Errorf("without the engine: %d %s", r.status, r.body)
@@ -141,12 +141,12 @@ func TestMetricsNeedAllIndexes(t *testing.T) {
 	}
 }
 
-// TestMetricsPrefix: dashboards that were made for other names show svc's series.
+// TestMetricsPrefix checks that a prefix renames all series, for dashboards with other names.
 func TestMetricsPrefix(t *testing.T) {
 	c, _ := newInstance(t, Options{MetricsPrefix: "meilisearch_"})
 	c.json("PATCH", "/experimental-features", `{"metrics": true}`)
 	c.get("/health")
-	for range 2 { // what is read is not changed
+	for range 2 { // reading must not change anything
 		text := c.get("/metrics").body
 		for _, series := range []string{"meilisearch_index_count", `meilisearch_http_requests_total{method="GET",path="/health",status="200"}`,
 			`meilisearch_http_response_time_seconds_count{method="GET",path="/health"}`, "process_open_fds"} {
@@ -155,19 +155,19 @@ func TestMetricsPrefix(t *testing.T) {
 			}
 		}
 		if strings.Contains(text, "svc_") {
-			t.Error("some names are svc's still")
+			t.Error("some series still have svc's prefix")
 		}
 	}
 }
 
-// TestResponseBuckets: most searches take less than 5 ms, and are told apart.
+// TestResponseBuckets checks that the buckets resolve times below 5 ms, which most searches take.
 func TestResponseBuckets(t *testing.T) {
 	if !slices.IsSorted(responseBuckets) || responseBuckets[0] != .0001 || responseBuckets[len(responseBuckets)-1] != 10 {
 		t.Errorf("buckets %v", responseBuckets)
 	}
 }
 
-// TestDeployedSeries: the dashboard and the alerts of deploy/ name series that there are.
+// TestDeployedSeries checks that the series in the dashboard and the alerts of deploy/ exist.
 func TestDeployedSeries(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	descriptions := make(chan *prometheus.Desc, 1000)
@@ -195,7 +195,7 @@ func TestDeployedSeries(t *testing.T) {
 		}
 		for _, name := range names {
 			if !known[strings.TrimSuffix(name, "_bucket")] {
-				t.Errorf("%s: there is no %s", file, name)
+				t.Errorf("%s: unknown series %s", file, name)
 			}
 		}
 	}

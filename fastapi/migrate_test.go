@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMigrations converts exports of other engines by docs/migrate.py, and searches what svc makes of them.
+// TestMigrations converts exports of other engines with docs/migrate.py, and searches the imported result.
 func TestMigrations(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -72,11 +72,11 @@ func TestMigrations(t *testing.T) {
 			}
 			for _, lost := range x.lost {
 				if !strings.Contains(string(said), "not converted: ") || !strings.Contains(string(said), lost) {
-					t.Errorf("it does not say that %q was not converted: %s", lost, said)
+					t.Errorf("the output does not say that %q was not converted: %s", lost, said)
 				}
 			}
 			if n := strings.Count(string(said), "not converted: "); n != len(x.lost) {
-				t.Errorf("%d things were not converted, want %d: %s", n, len(x.lost), said)
+				t.Errorf("%d items were not converted, want %d: %s", n, len(x.lost), said)
 			}
 			c, _ := newInstance(t, Options{})
 			read := func(suffix string) string {

@@ -22,7 +22,7 @@ func fillLibrary(c *client) {
 	}
 }
 
-// TestMultiSearch goes through both kinds of answers and the errors that need indexes.
+// TestMultiSearch checks both kinds of answers, and errors that need indexes.
 func TestMultiSearch(t *testing.T) {
 	c := newProtected(t)
 	fillLibrary(c)
@@ -34,7 +34,7 @@ func TestMultiSearch(t *testing.T) {
 		c      *client
 		body   string
 		status int
-		want   string // of an error its code
+		want   string // or the error code
 	}{
 		{"two results", c, `{"queries": [` + tide + `, {"indexUid": "toys", "q": "car", "limit": 1, "attributesToRetrieve": ["name"]}]}`, 200,
 			`{"results":[{"indexUid":"books","hits":[{"id":2},{"id":1}],"query":"tide",~,"limit":20,"offset":0,"estimatedTotalHits":2,"requestUid":~},` +
@@ -81,7 +81,7 @@ func TestMultiSearch(t *testing.T) {
 	}
 }
 
-// TestSearchMetadata asks which index answered, on all routes of searches.
+// TestSearchMetadata requests the index that answered, on all search routes.
 func TestSearchMetadata(t *testing.T) {
 	c := newProtected(t)
 	fillLibrary(c)
@@ -101,7 +101,7 @@ func TestSearchMetadata(t *testing.T) {
 	}
 }
 
-// TestMultiSearchBesideWrites looks at one index twice in a request while it changes: both see the same state.
+// TestMultiSearchBesideWrites searches an index twice in one request while it changes: both must see the same state.
 func TestMultiSearchBesideWrites(t *testing.T) {
 	c, _ := newInstance(t, Options{Searches: 8, SearchQueue: 100})
 	c.wait(c.json("POST", "/indexes/a/documents", `[{"id": 0}]`))
@@ -132,7 +132,7 @@ func TestMultiSearchBesideWrites(t *testing.T) {
 	}
 }
 
-// TestFeaturesOfOneSearch switches one feature on: others that the same search needs are still asked for.
+// TestFeaturesOfOneSearch enables one feature: other features that the search needs must still be required.
 func TestFeaturesOfOneSearch(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("POST", "/indexes/a/documents", `[{"id": 1}]`))

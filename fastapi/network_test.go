@@ -22,7 +22,7 @@ func networked(t *testing.T, master string) *client {
 	return c
 }
 
-// TestPeerForm asks for the form in which instances answer each other, which nobody else gets.
+// TestPeerForm requests the form in which instances answer each other, which other clients must not get.
 func TestPeerForm(t *testing.T) {
 	c := networked(t, "")
 	c.wait(c.json("POST", "/indexes/i/documents", `[{"id":1,"t":"red"}]`))
@@ -53,7 +53,7 @@ func TestPeerForm(t *testing.T) {
 	}
 }
 
-// TestOriginHeaders sends writes as another instance does, and as it would not.
+// TestOriginHeaders sends forwarded writes, valid and invalid ones.
 func TestOriginHeaders(t *testing.T) {
 	const version, older = "01a20340-c0c4-7cb1-b458-c00767017d4e", "01920340-c0c4-7cb1-b458-c00767017d4e"
 	const svc, meili = "Svc-", "X-Meili-"
@@ -76,13 +76,13 @@ func TestOriginHeaders(t *testing.T) {
 		return h
 	}
 	if r := send("POST", "/indexes", `{"uid":"i"}`, origin(svc, "a", "1", version)...); r.status != 412 || r.code() != "network_version_mismatch" {
-		t.Errorf("a write of a network that is not known: %d %s", r.status, r.body)
+		t.Errorf("a write of an unknown network: %d %s", r.status, r.body)
 	}
 	if r := send("PATCH", "/network", announce, origin(meili, "a", "1", version)...); r.status != 412 || !strings.Contains(r.body, "is not svc") {
 		t.Errorf("an announcement of another engine: %d %s", r.status, r.body)
 	}
 	if r := send("PATCH", "/network", announce, origin(svc, "b", "1", version)...); r.status != 400 || r.code() != "not_a_leader" {
-		t.Errorf("an announcement of somebody who does not lead: %d %s", r.status, r.body)
+		t.Errorf("an announcement of an instance that does not lead: %d %s", r.status, r.body)
 	}
 	byLeader := origin(svc, "a", "1", version)
 	first := send("PATCH", "/network", announce, byLeader...)
@@ -105,7 +105,7 @@ func TestOriginHeaders(t *testing.T) {
 		{"the leader", origin(svc, "a", "2", version), 202, ""},
 		{"under the other names", append(origin(meili, "%61", "3", version), meili+"Proxy-Origin-Nonce", "5ca1ab1e"), 202, ""},
 		{"another engine", origin(meili, "a", "3", version), 400, "inconsistent_document_change_headers"},
-		{"somebody else", origin(svc, "a%20b", "3", version), 400, "not_a_leader"},
+		{"another instance", origin(svc, "a%20b", "3", version), 400, "not_a_leader"},
 		{"the nonce alone", []string{svc + "Proxy-Origin-Nonce", "5ca1ab1e"}, 400, "inconsistent_document_change_headers"},
 		{"older", origin(svc, "a", "4", older), 400, "network_version_too_old"},
 		{"not all", origin(svc, "a", "", version), 400, "inconsistent_document_change_headers"},
@@ -118,7 +118,7 @@ func TestOriginHeaders(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", tt.what, r.status, r.body, tt.status, tt.code)
 		}
 		if r.status >= 400 && strings.Contains(r.body, version) {
-			t.Errorf("%s: the version of the network is told: %s", tt.what, r.body)
+			t.Errorf("%s: the error shows the version of the network: %s", tt.what, r.body)
 		}
 	}
 	if r := c.get("/tasks/1"); !strings.Contains(r.body, fmt.Sprintf(`"network":{"origin":{"remoteName":"a","taskUid":2,"networkVersion":%q}}`, version)) {
@@ -132,13 +132,13 @@ func TestOriginHeaders(t *testing.T) {
 	}
 }
 
-// TestWhoSeesKeysOfRemotes shows the network, and what a change of it answers, to holders of keys.
-func TestWhoSeesKeysOfRemotes(t *testing.T) {
+// TestKeysOfRemotesAreMasked shows the network, and the answer to a change of it, to holders of keys.
+func TestKeysOfRemotesAreMasked(t *testing.T) {
 	c := networked(t, masterKey)
 	everything := c.makeKey(`["*"]`, `["*"]`)
 	const other = "another-key-of-a-remote"
 	if r := c.json("PATCH", "/network", `{"self": "a", "remotes": {"b": {"url": "http://b.test", "searchApiKey": "`+other+`", "writeApiKey": "`+everything+`"}}}`); !strings.Contains(r.body, other) {
-		t.Fatalf("the master key does not see keys: %d %s", r.status, r.body)
+		t.Fatalf("the master key does not show keys: %d %s", r.status, r.body)
 	}
 	for what, tt := range map[string]struct {
 		key        string
@@ -170,7 +170,7 @@ func TestWhoSeesKeysOfRemotes(t *testing.T) {
 	}
 }
 
-// TestPeerFormIsForPeers asks for it by keys that may search.
+// TestPeerFormIsForPeers requests the peer form with keys that may search.
 func TestPeerFormIsForPeers(t *testing.T) {
 	c := networked(t, masterKey)
 	c.json("PATCH", "/indexes/i/settings", `{"displayedAttributes": ["id"], "sortableAttributes": ["cost"], "filterableAttributes": ["owner"]}`)
@@ -204,7 +204,7 @@ func TestPeerFormIsForPeers(t *testing.T) {
 	}
 }
 
-// TestOriginHeadersAreForTheLeader writes with them by keys that may write.
+// TestOriginHeadersAreForTheLeader sends forwarded writes with keys that may write.
 func TestOriginHeadersAreForTheLeader(t *testing.T) {
 	w := newWalked(t, "follows")
 	headers := originHeaders("Svc-", "a", announcedVersion, "5ca1ab1e")
@@ -219,7 +219,7 @@ func TestOriginHeadersAreForTheLeader(t *testing.T) {
 		"a key that only sees the network":    {w.makeKey(`["documents.*", "network.get"]`, `["*"]`), false},
 		"a key for everything in an index":    {w.makeKey(`["*"]`, `["mine"]`), false},
 		"a key that changes the network":      {w.makeKey(`["network.update"]`, `["*"]`), false},
-		"a key that is no key":                {"none", false},
+		"an invalid key":                      {"none", false},
 		"a key for documents, in old headers": {w.makeKey(`["documents.add"]`, `["*"]`), false},
 	} {
 		sent := headers
@@ -231,7 +231,7 @@ func TestOriginHeadersAreForTheLeader(t *testing.T) {
 			t.Errorf("%s: %d %s", what, r.status, r.body)
 		}
 		if strings.HasPrefix(what, "a key for documents") && !strings.Contains(r.body, "network.update") {
-			t.Errorf("%s: %s does not say what is needed", what, r.body)
+			t.Errorf("%s: %s does not name the required rights", what, r.body)
 		}
 	}
 }

@@ -20,14 +20,14 @@ import (
 	"svc/internal/vfs"
 )
 
-// host is an instance of a network, in this process, at an address and on a directory that outlive it.
+// host is an instance of a network in this process, whose address and directory outlive it.
 type host struct {
 	*client
 	name, address, dir string
-	stop               func() // nil: it is away
+	stop               func() // nil: stopped
 }
 
-// newHosts starts a network of three hosts, a, b and c, of which a leads and has no shard of its own.
+// newHosts starts a network of three hosts a, b and c. a leads and has no shard.
 func newHosts(t *testing.T, shards string) []*host {
 	var all []*host
 	var remotes []string
@@ -72,7 +72,7 @@ func (h *host) start() {
 	complete(h.t, &o)
 	s := New(o)
 	var l net.Listener
-	for range 100 { // the port may be on its way to be free
+	for range 100 { // the port may not be free yet
 		if l, err = net.Listen("tcp", h.address); err == nil {
 			break
 		}
@@ -96,13 +96,13 @@ func (h *host) start() {
 	}
 }
 
-// found is what a search of the network says.
+// found is the answer to a search of the network.
 type found struct {
 	Hits         []struct{ ID int }
 	RemoteErrors map[string]struct{ Code, Message string }
 }
 
-// failed are the remotes that an answer names.
+// failed returns the remotes that an answer names as failed.
 func (f *found) failed() string {
 	var names []string
 	for name := range f.RemoteErrors {
@@ -114,7 +114,7 @@ func (f *found) failed() string {
 
 const awayDocuments = 60
 
-// ask makes each kind of search that goes over the network.
+// ask sends each kind of search that uses the network.
 func (h *host) ask() map[string]*found {
 	h.t.Helper()
 	decoded := func(r reply, into any) {
@@ -131,20 +131,20 @@ func (h *host) ask() map[string]*found {
 	return map[string]*found{"search": &plain, "multi-search": several.Results[0], "federated search": &federated}
 }
 
-// finds makes searches of all kinds a few times: each finds all documents, or names the remotes that it is without.
+// finds sends searches of all kinds a few times: each must find all documents, or name the failed remotes.
 func (h *host) finds(what, failed string) {
 	h.t.Helper()
 	for range 3 {
 		for kind, f := range h.ask() {
 			if whole := len(f.Hits) == awayDocuments; whole != (failed == "") || f.failed() != failed {
-				h.t.Errorf("%s: a %s at %s finds %d of %d documents, and names %q, want %q", what, kind, h.name, len(f.Hits), awayDocuments, f.failed(), failed)
+				h.t.Errorf("%s: a %s at %s finds %d of %d documents and names %q, want %q", what, kind, h.name, len(f.Hits), awayDocuments, f.failed(), failed)
 			}
 		}
 	}
 }
 
-// recovers waits until hosts say that they have all there is, and has this one search: it is whole again in a few searches, and until then
-// names whom it is without.
+// recovers waits until hosts report that they are complete, and searches at this one: within a few searches the answers must be complete,
+// and until then name the missing remotes.
 func (h *host) recovers(what string, back ...*host) {
 	h.t.Helper()
 	for _, b := range back {
@@ -152,12 +152,12 @@ func (h *host) recovers(what string, back ...*host) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	// The result of a probe that failed stands for a moment, and a busy machine may take longer for a probe than a search waits.
+	// A failed probe counts for a moment, and on a busy machine a probe may take longer than a search waits.
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		whole := true
 		for kind, f := range h.ask() {
 			if len(f.Hits) < awayDocuments && f.failed() == "" {
-				h.t.Errorf("%s: a %s finds %d of %d documents and names nobody", what, kind, len(f.Hits), awayDocuments)
+				h.t.Errorf("%s: a %s finds %d of %d documents and names no remote", what, kind, len(f.Hits), awayDocuments)
 			}
 			whole = whole && len(f.Hits) == awayDocuments && f.failed() == ""
 		}
@@ -165,10 +165,10 @@ func (h *host) recovers(what string, back ...*host) {
 			return
 		}
 	}
-	h.t.Errorf("%s: the searches stay without some documents", what)
+	h.t.Errorf("%s: searches still miss documents", what)
 }
 
-// filled gives the network its documents, and waits until all hosts have theirs.
+// filled adds documents to the network, and waits until all hosts have theirs.
 func filled(all []*host) {
 	var docs []string
 	for id := range awayDocuments {
@@ -176,7 +176,7 @@ func filled(all []*host) {
 	}
 	all[0].wait(all[0].json("POST", "/indexes/i/documents", "["+strings.Join(docs, ",")+"]"))
 	for _, h := range all {
-		for h.json("GET", "/indexes/i", "").status != 200 { // it gets the index by a message
+		for h.json("GET", "/indexes/i", "").status != 200 { // it gets the index in a message
 			time.Sleep(time.Millisecond)
 		}
 		for {
@@ -188,7 +188,7 @@ func filled(all []*host) {
 	}
 }
 
-// TestAHostIsAwayForAMoment has the only owner of a shard go and come back.
+// TestAHostIsAwayForAMoment stops and restarts the only owner of a shard.
 func TestAHostIsAwayForAMoment(t *testing.T) {
 	all := newHosts(t, `{"x":{"remotes":["b"]},"y":{"remotes":["c"]}}`)
 	a, b, c := all[0], all[1], all[2]
@@ -202,7 +202,7 @@ func TestAHostIsAwayForAMoment(t *testing.T) {
 	c.recovers("b is back", b)
 }
 
-// TestAllOwnersOfAShardRestart has both owners of all shards go and come back.
+// TestAllOwnersOfAShardRestart stops and restarts both owners of all shards.
 func TestAllOwnersOfAShardRestart(t *testing.T) {
 	all := newHosts(t, `{"x":{"remotes":["b","c"]},"y":{"remotes":["b","c"]}}`)
 	a, b, c := all[0], all[1], all[2]
@@ -216,8 +216,9 @@ func TestAllOwnersOfAShardRestart(t *testing.T) {
 	a.recovers("both are back", b, c)
 }
 
-// TestABadSearchSaysNothingOfRemotes makes searches that fail at once here, while others are asked: they are asked by the next ones.
-func TestABadSearchSaysNothingOfRemotes(t *testing.T) {
+// TestAnInvalidSearchIsNoFailureOfRemotes sends searches that fail here at once while remotes are asked: later searches must still ask
+// these remotes.
+func TestAnInvalidSearchIsNoFailureOfRemotes(t *testing.T) {
 	all := newHosts(t, `{"x":{"remotes":["b"]},"y":{"remotes":["c"]}}`)
 	b := all[1]
 	filled(all)

@@ -11,7 +11,7 @@ import (
 	"svc/internal/search"
 )
 
-// TestUseNetworkIsChecked sends useNetwork as it must not be, and where the feature is off.
+// TestUseNetworkIsChecked sends invalid values of useNetwork, and valid ones while the feature is off.
 func TestUseNetworkIsChecked(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("POST", "/indexes/i/documents", `[{"id":1,"t":"red"}]`))
@@ -39,8 +39,8 @@ func TestUseNetworkIsChecked(t *testing.T) {
 	}
 }
 
-// TestReadsNameWhoIsAway reads a network without a leader, whose other instance is away.
-func TestReadsNameWhoIsAway(t *testing.T) {
+// TestReadsNameFailedRemotes reads from a network without a leader whose other instance is away.
+func TestReadsNameFailedRemotes(t *testing.T) {
 	w := newWalked(t, "alone")
 	w.settle()
 	for !strings.Contains(w.get("/indexes/mine/documents").body, `"total":2}`) {
@@ -79,12 +79,12 @@ func TestReadsNameWhoIsAway(t *testing.T) {
 			t.Errorf("%s %s %s: %d %s, want %d %s", tt.method, tt.path, tt.body, r.status, r.body, tt.status, tt.has)
 		}
 		if strings.Contains(r.body, "127.0.0.2") {
-			t.Errorf("%s %s tells where a remote is: %s", tt.method, tt.path, r.body)
+			t.Errorf("%s %s shows the address of a remote: %s", tt.method, tt.path, r.body)
 		}
 	}
 }
 
-// TestPeersRead sends what instances ask each other with keys of all kinds.
+// TestPeersRead sends requests between instances with all kinds of keys.
 func TestPeersRead(t *testing.T) {
 	w := newWalked(t, "leads")
 	shared, _, _ := strings.Cut(w.secrets["the search key of a remote"], " ")
@@ -132,7 +132,8 @@ func TestPeersRead(t *testing.T) {
 	}
 }
 
-// TestReadsEndWithTheirRequest fails here while a remote is asked: what it is asked is made of the request, which is used again afterwards.
+// TestReadsEndWithTheirRequest fails here while a remote is asked: the call must end first, because it uses the memory of the request,
+// which is reused.
 func TestReadsEndWithTheirRequest(t *testing.T) {
 	o := Options{Features: allFeatures(t)}
 	openInstance(t, &o)
@@ -151,6 +152,6 @@ func TestReadsEndWithTheirRequest(t *testing.T) {
 	broken := errors.New("broken")
 	err := n.read(t.Context(), q, map[string][]int{"a": {0}}, func() error { <-asks; return broken }, nil)
 	if !errors.Is(err, broken) || !asked.Load() {
-		t.Errorf("%v, and the remote is being asked still: %v", err, !asked.Load())
+		t.Errorf("%v, the remote is still being asked: %v", err, !asked.Load())
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// apiDocument is what tests read of the document of the API.
+// apiDocument is the part of the OpenAPI document that tests read.
 type apiDocument struct {
 	OpenAPI string
 	Paths   map[string]map[string]json.RawMessage
@@ -28,10 +28,10 @@ type apiOperation struct {
 }
 
 // TestTheDocumentHasEveryRoute compares the document with the table of routes: paths, methods, rights, parameters, bodies and statuses.
-// That these are those of the handlers is asked of a server by TestTheDocumentIsThatOfTheServer of cmd/svc.
+// TestTheDocumentIsThatOfTheServer in cmd/svc compares it with the handlers.
 func TestTheDocumentHasEveryRoute(t *testing.T) {
 	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes"), Pprof: true, Version: Version{Package: "1.42.1"}})
-	r := c.get("/openapi.json") // without a key
+	r := c.get("/openapi.json") // needs no key
 	var d apiDocument
 	if err := json.Unmarshal([]byte(r.body), &d); err != nil || r.status != 200 || d.OpenAPI != "3.1.0" {
 		t.Fatalf("%d %v %.100s", r.status, err, r.body)
@@ -46,7 +46,7 @@ func TestTheDocumentHasEveryRoute(t *testing.T) {
 		}
 		delete(d.Paths[route.path], strings.ToLower(route.method))
 		if route.op.does == "" || ids[o.OperationID] {
-			t.Errorf("%s is called %q, and does %q", name, o.OperationID, route.op.does)
+			t.Errorf("%s has the operationId %q, want %q", name, o.OperationID, route.op.does)
 		}
 		ids[o.OperationID] = true
 		if (len(o.Security) == 0) != (route.action == public) {
@@ -69,12 +69,12 @@ func TestTheDocumentHasEveryRoute(t *testing.T) {
 	for path, rest := range d.Paths {
 		delete(rest, "parameters")
 		for method := range rest {
-			t.Errorf("%s %s is no route", method, path)
+			t.Errorf("%s %s is not a route", method, path)
 		}
 	}
 }
 
-// TestParametersHaveShapes looks for parameters of which the document says nothing, apart from those that take anything.
+// TestParametersHaveShapes checks that the document describes each parameter, except those that accept anything.
 func TestParametersHaveShapes(t *testing.T) {
 	anything := map[string]bool{"media": true, "inline": true, "previousShards": true}
 	seen := 0

@@ -9,17 +9,17 @@ import (
 	"svc/internal/manual"
 )
 
-// fetched are the attributes, elements and headers by which a page has a browser ask for something without a click.
+// fetched matches the attributes, elements and headers that make a browser fetch something without a click.
 var fetched = regexp.MustCompile(`(?i)<(?:link|script|img|iframe|frame|object|embed|source|video|audio|track|input|form|base|body|use|image)\b[^>]*` +
 	`\b(?:href|src|srcset|data|action|background|poster|formaction)\s*=\s*["']?\s*((?:[a-z][a-z0-9+.-]*:)?//[^"' >]*)|http-equiv=["']?refresh|url\(\s*["']?((?:https?:)?//[^)]*)|@import`)
 
-// TestNoPageAsksForAnythingOutside: every page has a policy by which browsers ask its own server alone, and names nothing else to be
-// fetched.
-func TestNoPageAsksForAnythingOutside(t *testing.T) {
+// TestPagesLoadNothingFromOtherServers checks that the policy of every page allows only its own server, and that it names nothing
+// else to fetch.
+func TestPagesLoadNothingFromOtherServers(t *testing.T) {
 	for _, bad := range []string{`<script src="https://cdn.test/a.js">`, `<link rel=preconnect href=//cdn.test>`, `<IMG SRC='http://a.test/x.png'>`, `<meta http-equiv="refresh">`,
 		`a{background:url(https://a.test/x)}`, `@import "x"`, `<form method=post action="https://a.test">`} {
 		if !fetched.MatchString(bad) {
-			t.Fatalf("%s is not seen", bad)
+			t.Fatalf("%s is not detected", bad)
 		}
 	}
 	c := newClient(t, Options{Demo: true})
@@ -45,7 +45,7 @@ func TestNoPageAsksForAnythingOutside(t *testing.T) {
 		kind := r.header.Get("Content-Type")
 		if strings.HasPrefix(kind, "text/html") || strings.HasPrefix(kind, "text/css") || strings.HasPrefix(kind, "image/svg") {
 			if m := fetched.FindString(r.body); m != "" {
-				t.Errorf("%s asks for %.200s", path, m)
+				t.Errorf("%s loads %.200s", path, m)
 			}
 		}
 		if !strings.HasPrefix(kind, "text/html") {
@@ -64,14 +64,14 @@ func TestNoPageAsksForAnythingOutside(t *testing.T) {
 			}
 			directives[words[0]] = words[1:]
 			for _, source := range words[1:] {
-				// Pictures of documents, which the dashboard shows beside hits.
+				// The dashboard shows pictures of documents beside hits.
 				picture := path == "/" && words[0] == "img-src" && (source == "https:" || source == "http:")
 				if !slices.Contains(own, source) && !strings.HasPrefix(source, "'sha256-") && !picture {
-					t.Errorf("%s may ask %s for %s", path, source, words[0])
+					t.Errorf("%s allows %s for %s", path, source, words[0])
 				}
 			}
 		}
-		for _, name := range []string{"default-src", "base-uri", "form-action"} { // the last two do not follow the first
+		for _, name := range []string{"default-src", "base-uri", "form-action"} { // the last two do not fall back to the first
 			want := "'none'"
 			if name == "form-action" && strings.HasPrefix(path, manual.Root) {
 				want = "'self'" // the search of the documents
@@ -82,6 +82,6 @@ func TestNoPageAsksForAnythingOutside(t *testing.T) {
 		}
 	}
 	if html < 10 {
-		t.Errorf("only %d pages are looked at", html)
+		t.Errorf("only %d pages were checked", html)
 	}
 }

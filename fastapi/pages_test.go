@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestDistinctPages cuts searches with distinct into pages: they are slices of one list, with one total, and facets count what is in it.
-// Documents have several distinct values, so that which of them is kept decides about others.
+// TestDistinctPages splits searches with distinct into pages: they must be slices of one list with one total, and facets must count that
+// list. Documents have several distinct values, so that keeping one affects others.
 func TestDistinctPages(t *testing.T) {
 	o := Options{}
 	openInstance(t, &o)

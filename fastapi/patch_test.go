@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// taskEnd is what a finished task says.
+// taskEnd is the content of a finished task.
 type taskEnd struct {
 	Type, Status string
 	Details      map[string]any
@@ -50,12 +50,12 @@ func TestPartialUpdates(t *testing.T) {
 	if end := c.end(c.json("PATCH", "/indexes/none/documents", `{"id": 1, "set": {"a": 1}, "ifMissing": "create"}`)); end.Error.Code != "index_not_found" {
 		t.Errorf("another index: %+v", end)
 	}
-	// The defaults of the query string; operations that say otherwise.
+	// Defaults from the query string, and operations that override them.
 	end := c.end(c.json("PATCH", path+"?ifMissing=create", `[{"id": 3, "set": {"a": 1}}, {"id": 4, "set": {"a": 1}, "ifMissing": "skip"}, {"id": 5, "set": {"a": 1}, "ifMissing": "fail"}]`))
 	if end.Type != "documentEdition" || end.Status != "succeeded" || end.Details["changedDocuments"] != 1.0 || end.Details["skippedDocuments"] != 1.0 || end.Details["failedDocuments"] != 1.0 {
 		t.Errorf("%+v", end)
 	}
-	// CONTAINS is what the experimental feature opens.
+	// CONTAINS needs the experimental feature.
 	const contains = `[{"id": 1, "set": {"a": 1}, "filter": "s CONTAINS x"}]`
 	c.wait(c.json("PATCH", "/indexes/a/settings", `{"filterableAttributes": ["s"]}`))
 	if end := c.end(c.json("PATCH", path+"?atomic=true", contains)); end.Status != "failed" || end.Error.Code != "feature_not_enabled" {
@@ -73,7 +73,7 @@ func TestPartialUpdates(t *testing.T) {
 	if r := c.get(path + "/1"); r.body != `{"id":1,"n":1}` {
 		t.Errorf("%s", r.body)
 	}
-	// Its batch counts, and lists no positions.
+	// The batch has counts, but no positions.
 	if r := c.get("/batches?types=documentEdition&statuses=succeeded&limit=1"); !strings.Contains(r.body, `"skippedDocuments":1`) || strings.Contains(r.body, "failures") {
 		t.Errorf("%s", r.body)
 	}

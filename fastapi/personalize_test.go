@@ -65,7 +65,7 @@ func TestPersonalize(t *testing.T) {
 		}
 	}
 	if n := calls.Load(); n != 5 {
-		t.Errorf("the service was asked %d times", n)
+		t.Errorf("the service got %d requests", n)
 	}
 	var got struct {
 		Query     string
@@ -92,7 +92,7 @@ func TestPersonalize(t *testing.T) {
 	if r := c.json("POST", "/multi-search", `{"federation": {}, "queries": [{"indexUid": "i", "personalize": {"userContext": "x"}}]}`); r.code() != "invalid_multi_search_query_personalization" {
 		t.Errorf("in a federated search: %d %s", r.status, r.body)
 	}
-	// A federated search sends the texts of all queries once, and not the hits that are pinned, which keep their places.
+	// A federated search sends the texts of all queries once, without pinned hits, which keep their places.
 	c.wait(c.json("POST", "/indexes/j/documents", `[{"id": 4, "t": "red nose"}, {"id": 5, "t": "green"}]`))
 	const federated = `{"federation": {"personalize": {"userContext": "x"}}, "queries": [{"indexUid": "i", "q": "red"}, {"indexUid": "j", "q": "nose"}, {"indexUid": "j", "q": "red"}]}`
 	answer.Store(`{"results": [{"index": 2}, {"index": 0}, {"index": 1}]}`)

@@ -2,5 +2,5 @@
 
 package fastapi
 
-// raceDetector says that what is allocated is not what it would be.
+// raceDetector is true with the race detector, which changes allocations.
 const raceDetector = true

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestRecent counts requests of a few steps, by several goroutines, and compares with what a list of all of them says.
+// TestRecent counts requests of a few steps on several goroutines, and compares with a list of all of them.
 func TestRecent(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -21,12 +21,12 @@ func TestRecent(t *testing.T) {
 	type request struct {
 		at     time.Time
 		status int
-		took   time.Duration // < 0: it is no search
+		took   time.Duration // < 0: not a search
 	}
 	steps := make([][]request, recentSteps+20)
 	for i := range steps {
 		if i%7 == 3 {
-			continue // nobody comes
+			continue // no requests
 		}
 		for range 1 + rnd.IntN(200) {
 			x := request{began.Add(time.Duration(i)*recentStep + time.Duration(rnd.Int64N(int64(recentStep)))), []int{200, 200, 404, 503}[rnd.IntN(4)], -1}
@@ -73,7 +73,7 @@ func TestRecent(t *testing.T) {
 		}
 		if len(requests) == 0 {
 			if got.Memory != nil || got.SearchMs != nil {
-				t.Errorf("step %d, in which nobody came: %+v", i, got)
+				t.Errorf("step %d without requests: %+v", i, got)
 			}
 			continue
 		}
@@ -82,7 +82,7 @@ func TestRecent(t *testing.T) {
 		}
 		if len(times) == 0 {
 			if got.SearchMs != nil {
-				t.Errorf("step %d, in which nobody searched: %+v", i, got)
+				t.Errorf("step %d without searches: %+v", i, got)
 			}
 			continue
 		}
@@ -90,17 +90,17 @@ func TestRecent(t *testing.T) {
 		for share, shown := range map[float64]float64{.5: got.SearchMs.P50, .95: got.SearchMs.P95, 1: got.SearchMs.Longest} {
 			exact := milliseconds(times[max(int(share*float64(len(times))+.9999)-1, 0)])
 			if low, high := exact-.002, max(exact*1.2, .05)+.002; shown < low || shown > high {
-				t.Errorf("step %d: %g of the searches take %g ms, shown is %g", i, share, exact, shown)
+				t.Errorf("step %d: the %g quantile is %g ms, shown as %g", i, share, exact, shown)
 			}
 		}
 	}
 	r.add(began, 200, true, time.Hour) // long ago
 	if after := r.view(began.Add(time.Duration(len(steps)) * recentStep)); after[0] != shown[0] && after[0].Requests != shown[0].Requests {
-		t.Errorf("a request of long ago changes a step: %+v", after[0])
+		t.Errorf("an old request changes a step: %+v", after[0])
 	}
 }
 
-// TestRecentDay counts requests of thirty hours, in some of which nobody comes, and compares each step with a list of all of them.
+// TestRecentDay counts requests of thirty hours, some without requests, and compares each step with a list of all of them.
 func TestRecentDay(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -122,7 +122,7 @@ func TestRecentDay(t *testing.T) {
 	var order []*sum
 	for now.Before(began.Add(30 * time.Hour)) {
 		if now = now.Add(time.Duration(rnd.ExpFloat64() * float64(20*time.Second))); rnd.IntN(300) == 0 {
-			now = now.Add(time.Duration(rnd.Int64N(int64(30 * time.Minute)))) // nobody comes
+			now = now.Add(time.Duration(rnd.Int64N(int64(30 * time.Minute)))) // no requests
 		}
 		number := now.UnixNano() / int64(dayStepTime)
 		w := want[number]
@@ -168,7 +168,7 @@ func TestRecentDay(t *testing.T) {
 			if w == nil {
 				ago++
 				if v.Requests != 0 || v.Memory != nil || v.Tasks != nil || v.SearchMs != nil || v.Hits != 0 {
-					t.Fatalf("step %d of %d, in which nobody came: %+v", i, len(views), v)
+					t.Fatalf("step %d of %d without requests: %+v", i, len(views), v)
 				}
 				continue
 			}
@@ -179,7 +179,7 @@ func TestRecentDay(t *testing.T) {
 		}
 	}
 	if ago == 0 {
-		t.Error("somebody came in each step")
+		t.Error("no step is without requests")
 	}
 }
 
@@ -194,7 +194,7 @@ func TestRecentMetrics(t *testing.T) {
 		Now         momentView
 	}
 	c.server.recent.began = time.Now().Add(-2 * recentStep)
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(recentStep / 20) { // until the step has ended, or those that they fell into
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(recentStep / 20) { // until the steps of the requests have ended
 		r := c.get("/metrics/recent")
 		if err := json.Unmarshal([]byte(r.body), &shown); err != nil || r.status != 200 {
 			t.Fatalf("%v: %d %s", err, r.status, r.body)

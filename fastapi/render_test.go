@@ -23,7 +23,7 @@ func TestRenderFragments(t *testing.T) {
 		return `"template": {"kind": "` + kind + `", "indexUid": "i", "embedder": "` + embedder + `", "fragment": "` + name + `"}`
 	}
 	many := `["` + strings.Repeat(`{% for i in (1..200000) %}xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx{% endfor %}","`, 50) + `"]`
-	for _, tt := range []struct{ body, want string }{ // the answer, or its code
+	for _, tt := range []struct{ body, want string }{ // the answer, or the error code
 		{fragment("indexingFragment", "m", "poster"), `{"template":{"image":"{{doc.poster}}","n":[1,"{{doc.id}}"]},"rendered":null}`},
 		{fragment("indexingFragment", "m", "poster") + `, ` + doc, `{"template":{"image":"{{doc.poster}}","n":[1,"{{doc.id}}"]},"rendered":{"image":"a.png","n":[1,"7"]}}`},
 		{fragment("searchFragment", "m", "text") + `, ` + query, `{"template":{"text":"query: {{q}}"},"rendered":{"text":"query: a \"dog\""}}`},
@@ -40,7 +40,7 @@ func TestRenderFragments(t *testing.T) {
 		{fragment("indexingFragment", "x", "text"), "invalid_render_template"},
 		{`"template": {"kind": "inlineFragment"}`, "invalid_render_template"},
 		{`"template": {"kind": "inlineFragment", "inline": {"a": "{{"}}`, "invalid_render_template"},
-		{`"template": {"kind": "inlineFragment", "inline": ` + many + `}, ` + doc, "invalid_render_template"}, // each would do
+		{`"template": {"kind": "inlineFragment", "inline": ` + many + `}, ` + doc, "invalid_render_template"}, // both would fit
 		{fragment("searchFragment", "m", "text") + `, "input": {"kind": "inlineSearch", "inline": {"q": 1}}`, "invalid_render_input"},
 		{fragment("searchFragment", "m", "text") + `, "input": {"kind": "inlineSearch", "inline": {"media": []}}`, "invalid_render_input"},
 		{fragment("searchFragment", "m", "text") + `, "input": {"kind": "inlineSearch", "inline": {"vector": [1]}}`, "invalid_render_input"},
@@ -60,7 +60,7 @@ func TestRenderTemplate(t *testing.T) {
 	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1, "name": "Iko", "breed": "x", "_vectors": {"r": [1], "u": [1]}}]`))
 	const inline = `"template": {"kind": "inlineDocumentTemplate", "inline": "A {{doc.breed}} called \"{{doc.name}}\""}`
 	const dog = `"input": {"kind": "inlineDocument", "inline": {"breed": "pug", "name": "Iko"}}`
-	for _, tt := range []struct{ body, want string }{ // the answer, or its code
+	for _, tt := range []struct{ body, want string }{ // the answer, or the error code
 		{`{` + inline + `, ` + dog + `}`, `{"template":"A {{doc.breed}} called \"{{doc.name}}\"","rendered":"A pug called \"Iko\""}`},
 		{`{` + inline + `}`, `{"template":"A {{doc.breed}} called \"{{doc.name}}\"","rendered":null}`},
 		{`{` + inline + `, "input": null}`, `{"template":"A {{doc.breed}} called \"{{doc.name}}\"","rendered":null}`},
@@ -111,7 +111,7 @@ func TestRenderTemplate(t *testing.T) {
 	}
 }
 
-// TestRenderingsAreCharged renders what takes more than all requests may hold, and then what does not.
+// TestRenderingsAreCharged renders more than all requests may hold, and then less.
 func TestRenderingsAreCharged(t *testing.T) {
 	c, _ := newInstance(t, Options{Memory: 4 << 20})
 	c.json("PATCH", "/experimental-features", `{"renderRoute": true}`)

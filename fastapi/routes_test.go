@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-// samplePath fills a route's variable segments.
+// samplePath fills the variable segments of a route.
 func samplePath(path string) string {
 	return strings.NewReplacer("{index_uid}", "films", "{document_id}", "id-1", "{task_id}", "7", "{batch_id}", "7", "{profile}", "heap", "{key}", "some-key", "{webhook}", "9f8e7d6c-5b4a-4c3d-8e2f-1a0b9c8d7e6f", "{rule_uid}", "some-rule", "{page}", "errors").Replace(path)
 }
 
-// TestRoutesSayWhoMayUseThem walks the table: a route without an action would be closed to everyone.
-func TestRoutesSayWhoMayUseThem(t *testing.T) {
+// TestRoutesHaveActions checks that each route has an action: without one it would be closed to everyone.
+func TestRoutesHaveActions(t *testing.T) {
 	open := map[string]bool{"GET /": true, "GET /assets/{hash}/{name}": true, "GET /demo": true, "GET /health": true, "GET /licenses": true, "GET /openapi.json": true, "GET /docs": true, "GET /docs/search": true, "GET /docs/{page}": true}
 	seen := map[string]bool{}
 	for _, r := range append(routes(), pprofRoutes()...) {
 		name := r.method + " " + r.path
 		switch {
 		case seen[name]:
-			t.Errorf("%s stands twice in the table", name)
+			t.Errorf("%s is in the table twice", name)
 		case r.action == "":
 			t.Errorf("%s states no action", name)
 		case (r.action == public) != open[name]:
@@ -31,7 +31,7 @@ func TestRoutesSayWhoMayUseThem(t *testing.T) {
 	}
 }
 
-// TestEveryRouteIsClosed asks for every route without the key.
+// TestEveryRouteIsClosed requests every route without a key.
 func TestEveryRouteIsClosed(t *testing.T) {
 	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes"), Pprof: true, Demo: true})
 	for _, r := range append(routes(), pprofRoutes()...) {
@@ -97,8 +97,8 @@ func TestUnknownPaths(t *testing.T) {
 	}
 }
 
-// TestPathForms asks for paths in forms that are equal or only look so. The
-// uid is not valid, which tells apart where a request arrived before any index is looked up.
+// TestPathForms requests equivalent and similar forms of paths. The invalid uid shows which route a request reached before any
+// index is looked up.
 func TestPathForms(t *testing.T) {
 	c := newClient(t, Options{})
 	for _, tt := range []struct {
@@ -117,7 +117,7 @@ func TestPathForms(t *testing.T) {
 		{"/indexes/%C3%A9t%C3%A9", 400, "invalid_index_uid"},
 		{"/indexes/a.b/stats", 400, "invalid_index_uid"},
 		{"/indexes/" + strings.Repeat("a", 401), 400, "invalid_index_uid"},
-		// Ids that begin like the names of routes.
+		// Ids that start like names of routes.
 		{"/indexes/not%20valid/documents/d", 400, "invalid_index_uid"},
 		{"/indexes/not%20valid/documents/deleted", 400, "invalid_index_uid"},
 		{"/indexes/not%20valid/documents/delete-", 400, "invalid_index_uid"},
@@ -197,7 +197,7 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-// HEAD is GET without the body, with the same length told.
+// TestHead checks that HEAD is GET without the body, with the same length.
 func TestHead(t *testing.T) {
 	c := newClient(t, Options{})
 	for _, path := range []string{"/health", "/version", "/indexes", "/tasks?limit=1", "/indexes/none", "/stats"} {

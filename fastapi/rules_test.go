@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// newRules returns a client of an instance with search rules on, and the uids of a list of rules.
+// newRules returns a client of an instance with search rules, and a function that lists the uids of rules.
 func newRules(t *testing.T, o Options) (c *client, listed func(body string) string) {
 	openInstance(t, &o)
 	c = newClient(t, o)
@@ -117,7 +117,7 @@ func newRules(t *testing.T, o Options) (c *client, listed func(body string) stri
 
 const rulesPath = "/dynamic-search-rules"
 
-// TestNewerRules writes rules in the forms of v1.50 and v1.54, reads and finds them, and deletes them.
+// TestNewerRules writes rules in the forms of v1.50 and v1.54, reads, finds and deletes them.
 func TestNewerRules(t *testing.T) {
 	c, listed := newRules(t, Options{})
 	if r := c.json("PATCH", rulesPath+"/a?customMetadata=noted", `{"precedence": 2, "conditions": {"query": {"words": "winter sale"}}, "actions": {"pin": [{"id": "1", "position": 0}]}}`); r.status != 202 {
@@ -133,7 +133,7 @@ func TestNewerRules(t *testing.T) {
 	if got, want := shown("a"), `{"uid":"a","precedence":2,"active":true,"conditions":{"query":{"words":"winter sale"}},"actions":{"pin":[{"id":"1","position":0}]},"lastUpdatedAt":"T"}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	// What does not tell its form goes by the rule's; a rule of v1.42 stays one.
+	// An update without a form uses that of the rule; a rule of v1.42 stays one.
 	c.wait(c.json("PATCH", rulesPath+"/a", `{"active": false, "description": "Coats of winter"}`))
 	c.wait(c.json("PATCH", rulesPath+"/b", `{"precedence": null, "actions": [{"selector": {"id": "1"}, "action": {"type": "pin", "position": 0}}]}`))
 	c.wait(c.json("PATCH", rulesPath+"/b", `{"actions": [{"selector": {"id": "2"}, "action": {"type": "pin", "position": 0}}]}`))
@@ -159,7 +159,7 @@ func TestNewerRules(t *testing.T) {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
-	// A task that fails leaves the rule as it was.
+	// A failed task leaves the rule as it was.
 	c.json("PATCH", rulesPath+"/two", `{"priority": 1, "conditions": [{"scope": "query", "contains": "a"}, {"scope": "query", "contains": "b"}], "actions": [{"selector": {"id": "1"}, "action": {"type": "pin", "position": 0}}]}`)
 	before := c.get(rulesPath + "/two").body
 	if got := c.wait(c.json("PATCH", rulesPath+"/two", `{"precedence": 3}`)); !strings.Contains(got, `"status":"failed"`) || !strings.Contains(got, `"code":"bad_request"`) || c.get(rulesPath+"/two").body != before {
@@ -169,13 +169,13 @@ func TestNewerRules(t *testing.T) {
 		t.Errorf("a rule of v1.42 is deleted: %d %s", r.status, r.body)
 	}
 	if r := c.send("DELETE", rulesPath+"/none", nil); r.status != 404 {
-		t.Errorf("none is deleted: %d %s", r.status, r.body)
+		t.Errorf("a missing rule is deleted: %d %s", r.status, r.body)
 	}
 	if got := c.wait(c.send("DELETE", rulesPath+"/a", nil)); !strings.Contains(got, `"type":"dsrUpdate","canceledBy":null,"details":{"updatedRules":1}`) || listed(`{}`) != "b old" {
-		t.Errorf("%s, and %s stay", got, listed(`{}`))
+		t.Errorf("%s, rules left: %s", got, listed(`{}`))
 	}
 	if got := c.wait(c.send("DELETE", rulesPath, nil)); !strings.Contains(got, `"indexUid":".meili_dsr","status":"succeeded","type":"dsrClear","canceledBy":null,"details":{"deletedDocuments":2}`) || listed(`{}`) != "" {
-		t.Errorf("%s, and %s stay", got, listed(`{}`))
+		t.Errorf("%s, rules left: %s", got, listed(`{}`))
 	}
 	if r := c.get("/tasks?types=dsrUpdate,dsrClear&indexUids=.meili_dsr&limit=1"); !strings.Contains(r.body, `"total":7`) {
 		t.Errorf("%d %s", r.status, r.body)
@@ -206,7 +206,7 @@ func TestNewerRulesInSearches(t *testing.T) {
 	}
 }
 
-// TestRulesOfTheNewestAPI has v1.54 decide where it collides with v1.42.
+// TestRulesOfTheNewestAPI checks rules of v1.54 where it conflicts with v1.42.
 func TestRulesOfTheNewestAPI(t *testing.T) {
 	c, listed := newRules(t, Options{Newest: true})
 	for _, body := range []string{`{}`, `{"actions": {}}`, `{"conditions": {}, "actions": []}`, `{"active": true}`} {
@@ -225,6 +225,6 @@ func TestRulesOfTheNewestAPI(t *testing.T) {
 		c.wait(c.send("DELETE", rulesPath+"/"+uid, nil))
 	}
 	if got := listed(`{}`); got != "" {
-		t.Errorf("%s stay", got)
+		t.Errorf("rules left: %s", got)
 	}
 }

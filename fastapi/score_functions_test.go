@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// scoredHit is a hit with what its score consists of.
+// scoredHit is a hit with the parts of its score.
 type scoredHit struct {
 	ID      int
 	Details struct {
@@ -32,7 +32,7 @@ func scoredHits(t *testing.T, r reply) []scoredHit {
 	return found.Hits
 }
 
-// TestScoreFunctionsOfTheManual sends the requests of docs/SCORE-FUNCTIONS.md, and gets what its tables show.
+// TestScoreFunctionsOfTheManual sends the requests of docs/SCORE-FUNCTIONS.md, and compares the answers with its tables.
 func TestScoreFunctionsOfTheManual(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	document, err := os.ReadFile("../docs/SCORE-FUNCTIONS.md")
@@ -79,7 +79,7 @@ func TestScoreFunctionsOfTheManual(t *testing.T) {
 	}
 }
 
-// TestScoreFunctionsAreChecked: settings and searches refuse what they cannot evaluate, each with its code.
+// TestScoreFunctionsAreChecked checks that settings and searches refuse functions that cannot be evaluated, each with its code.
 func TestScoreFunctionsAreChecked(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("PATCH", "/indexes/shop/settings", `{"filterableAttributes":["stock"],"rankingRules":["score"]}`))
@@ -114,13 +114,13 @@ func TestScoreFunctionsAreChecked(t *testing.T) {
 	if first() != 2 {
 		t.Error("the filter of the settings selects nothing")
 	}
-	// The attribute of the setting is open to functions of requests, too.
+	// Functions of requests may also use the attribute of the setting.
 	if r := c.json("POST", "/indexes/shop/search", `{"scoreFunctions":[{"name":"a","function":"log","attribute":"price","scale":9}]}`); r.status != 200 {
 		t.Error(r.body)
 	}
 	c.wait(c.json("PATCH", "/indexes/shop/settings", `{"filterableAttributes":[]}`))
 	if first() != 1 {
-		t.Error("a filter that cannot be evaluated any more selects something")
+		t.Error("a filter that can no longer be evaluated selects documents")
 	}
 	c.wait(c.json("PATCH", "/indexes/shop/settings", `{"rankingRules":["words"]}`))
 	if r := c.json("POST", "/indexes/shop/search", `{"scoreFunctions":[]}`); r.code() != "invalid_search_score_functions" || !strings.Contains(r.body, "rankingRules") {
@@ -128,7 +128,7 @@ func TestScoreFunctionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestScoreFunctionsNow: documents lose what they count in time, and answers that are kept do not outlast that.
+// TestScoreFunctionsNow checks that scores decay with time, and that cached answers do not outlast that.
 func TestScoreFunctionsNow(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	now := time.Now().Unix()
@@ -143,21 +143,21 @@ func TestScoreFunctionsNow(t *testing.T) {
 		return ids, levels
 	}
 	ids, before := levels()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // what is asked again and again is kept
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // repeated requests are cached
 		var after []int
 		if ids, after = levels(); !slices.Equal(before, after) {
 			break
 		}
 	}
 	if !slices.Equal(ids, []int{1, 2, 3}) {
-		t.Errorf("hits come as %v", ids)
+		t.Errorf("the order of hits is %v", ids)
 	}
 	if _, after := levels(); slices.Equal(before, after) {
 		t.Errorf("after seconds the levels are still %v", after)
 	}
 }
 
-// TestSearchTimeOfAnotherInstance: an instance that another one asks takes its time. Users cannot set it.
+// TestSearchTimeOfAnotherInstance checks that an instance uses the time of the instance that asks it. Users cannot set it.
 func TestSearchTimeOfAnotherInstance(t *testing.T) {
 	c := networked(t, "")
 	c.wait(c.json("PATCH", "/indexes/i/settings", `{"filterableAttributes":["at"],"rankingRules":["score"],
@@ -169,7 +169,7 @@ func TestSearchTimeOfAnotherInstance(t *testing.T) {
 			if proxied {
 				headers = append(headers, "Svc-Proxy-Search", "true")
 			} else {
-				want = 1 // both are old, and equal
+				want = 1 // both are old and equal
 			}
 			r := c.send("POST", "/multi-search", strings.NewReader(`{"federation":{},"queries":[{"indexUid":"i"}]}`), headers...)
 			if hits := scoredHits(t, r); hits[0].ID != want {
@@ -179,7 +179,8 @@ func TestSearchTimeOfAnotherInstance(t *testing.T) {
 	}
 }
 
-// TestScoreFunctionsInANetwork asks three instances with shards for hits by the functions of the settings, and by those of the request.
+// TestScoreFunctionsInANetwork asks three instances with shards for hits with the functions of the settings, and with
+// those of the request.
 func TestScoreFunctionsInANetwork(t *testing.T) {
 	all := newHosts(t, `{"x":{"remotes":["b"]},"y":{"remotes":["c"]}}`)
 	all[0].wait(all[0].json("PATCH", "/indexes/i/settings", `{"filterableAttributes":["n"],"rankingRules":["words","score","typo"],
@@ -214,10 +215,10 @@ func TestScoreFunctionsInANetwork(t *testing.T) {
 				}
 				for i, hit := range hits {
 					if i > 0 && hits[i-1].Details.Score.Value < hit.Details.Score.Value {
-						t.Errorf("%s at %s: hit %d has the level %d, and the one before %d", path, h.name, i, hit.Details.Score.Level, hits[i-1].Details.Score.Level)
+						t.Errorf("%s at %s: hit %d has the level %d, the previous one %d", path, h.name, i, hit.Details.Score.Level, hits[i-1].Details.Score.Level)
 					}
 					if got, want := hit.Details.Score.Level, level(hit.ID, of.levels, of.share); got != want && (got != of.levels-1 || want != of.levels) {
-						t.Errorf("%s at %s: document %d has the level %d, not %d", path, h.name, hit.ID, got, want)
+						t.Errorf("%s at %s: document %d has the level %d, want %d", path, h.name, hit.ID, got, want)
 					}
 				}
 			}

@@ -31,7 +31,7 @@ import (
 	"svc/internal/webhook"
 )
 
-// openKeys makes a store of keys.
+// openKeys opens a store of keys.
 func openKeys(t testing.TB, masterKey string) *auth.Keys {
 	t.Helper()
 	keys, err := auth.Open(auth.Options{File: filepath.Join(t.TempDir(), "auth.db"), MasterKey: masterKey})
@@ -46,17 +46,17 @@ func openKeys(t testing.TB, masterKey string) *auth.Keys {
 	return keys
 }
 
-// client talks to a server under test over memory.
+// client sends requests to a server under test in memory.
 type client struct {
 	t      testing.TB
 	server *Server
 	http   http.Client
-	key    string // sent with each request, unless it is ""
+	key    string // sent with each request unless empty
 
-	address string // of the server; "": it has none
+	address string // address of the server; "": none
 }
 
-// complete gives what o leaves open a value fit for tests.
+// complete sets unset options to values for tests.
 func complete(t testing.TB, o *Options) {
 	t.Helper()
 	if o.Features == nil {
@@ -124,14 +124,14 @@ func complete(t testing.TB, o *Options) {
 	}
 }
 
-// newClient starts a server. What o leaves open gets a value fit for tests.
+// newClient starts a server. Unset options get values for tests.
 func newClient(t testing.TB, o Options) *client {
 	t.Helper()
 	l := fasthttputil.NewInmemoryListener()
 	return connect(t, o, l, l.Dial)
 }
 
-// newTCPClient starts a server on a port: connections in memory do not end a running Read by a deadline.
+// newTCPClient starts a server on a port: in-memory connections do not end a running Read at a deadline.
 func newTCPClient(t testing.TB, o Options) *client {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -165,8 +165,8 @@ func connect(t testing.TB, o Options, l net.Listener, dial func() (net.Conn, err
 	return c
 }
 
-// checkIdle waits until nobody holds or waits for a slot or a place in the lane, as it has to be when all clients have gone. What is held
-// longer than any request goes on is held for good.
+// checkIdle waits until no slot and no place in the lane is held or waited for, as must be the case when all clients have gone. What is
+// held longer than any request runs is leaked.
 func checkIdle(t testing.TB, s *slots) {
 	t.Helper()
 	for end := time.Now().Add(maxSearchTime / 2); ; time.Sleep(time.Millisecond) {
@@ -187,7 +187,7 @@ type reply struct {
 	body   string
 }
 
-// code is the error code of the reply's envelope.
+// code returns the error code of the reply.
 func (r reply) code() string {
 	var e struct{ Message, Code, Type, Link string }
 	if json.Unmarshal([]byte(r.body), &e) != nil || e.Message == "" || e.Type == "" || e.Link == "" {
@@ -196,30 +196,30 @@ func (r reply) code() string {
 	return e.Code
 }
 
-// send makes a request. headers are pairs of a name and a value.
+// send sends a request. headers are pairs of name and value.
 func (c *client) send(method, path string, body io.Reader, headers ...string) reply {
 	c.t.Helper()
 	r, err := c.sendUntil(context.Background(), method, path, body, headers...)
 	if err != nil {
 		c.t.Fatalf("%s %s: %v", method, path, err)
 	}
-	// Every answer of every test: a number that is not finite would not be JSON.
+	// Checks every answer of every test: a number that is not finite would not be JSON.
 	if len(r.body) > 0 && strings.HasPrefix(r.header.Get("Content-Type"), "application/json") && r.header.Get("Content-Encoding") == "" && !json.Valid([]byte(r.body)) {
 		c.t.Errorf("%s %s: the answer is not JSON: %.500s", method, path, r.body)
 	}
 	return r
 }
 
-// sendStream is send for a response that may not end by itself. It returns the bytes that arrive at once.
+// sendStream is send for an endless response. It returns the bytes that arrive at once.
 func (c *client) sendStream(method, path string, body io.Reader, headers ...string) reply {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	r, _ := c.sendUntil(ctx, method, path, body, headers...) // the time is over
+	r, _ := c.sendUntil(ctx, method, path, body, headers...) // ends by timeout
 	return r
 }
 
-// sendUntil is send that ends with a context, with what there is by then.
+// sendUntil is send that ends with a context, and returns what has arrived.
 func (c *client) sendUntil(ctx context.Context, method, path string, body io.Reader, headers ...string) (reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://svc"+path, body)
 	if err != nil {
@@ -250,7 +250,7 @@ func (c *client) get(path string) reply {
 	return c.send("GET", path, nil)
 }
 
-// fullListener has no room for a connection, a few times.
+// fullListener fails to accept a few times.
 type fullListener struct {
 	net.Listener
 	refusals int
@@ -288,11 +288,11 @@ func TestConnectionsWaitForRoom(t *testing.T) {
 		t.Errorf("the server ended: %v", err)
 	}
 	if n := strings.Count(logged.String(), "wait for file descriptors"); n != 1 {
-		t.Errorf("told %d times: %s", n, logged.String())
+		t.Errorf("logged %d times: %s", n, logged.String())
 	}
 }
 
-func TestAFullDiskIsToldAndLogged(t *testing.T) {
+func TestAFullDiskIsReportedAndLogged(t *testing.T) {
 	var logged bytes.Buffer
 	s := New(Options{Keys: openKeys(t, ""), Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	e := s.public(&fasthttp.RequestCtx{}, fmt.Errorf("cannot write the payload: %w", syscall.ENOSPC))
@@ -304,13 +304,13 @@ func TestAFullDiskIsToldAndLogged(t *testing.T) {
 func TestRecover(t *testing.T) {
 	var logged bytes.Buffer
 	c := newClient(t, Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-	c.server.webhooks = nil // so that the handler panics
+	c.server.webhooks = nil // makes the handler panic
 	r := c.get("/webhooks")
 	if r.status != 500 || r.code() != "internal" || strings.Contains(r.body, "panic") {
 		t.Errorf("got %d %s", r.status, r.body)
 	}
 	if !strings.Contains(logged.String(), "panic: ") || !strings.Contains(logged.String(), "webhooks.go") {
-		t.Errorf("the log does not tell where: %s", logged.String())
+		t.Errorf("the log does not show where: %s", logged.String())
 	}
 	if r := c.get("/health"); r.status != 200 {
 		t.Errorf("after a panic: %d", r.status)
@@ -340,8 +340,8 @@ func TestHeadersTooLong(t *testing.T) {
 	}
 }
 
-// TestShutdown stops a server while one connection has sent nothing, one sits between two requests, and
-// one has a request that takes its time: that one alone is waited for.
+// TestShutdown stops a server with an unused connection, one between two requests, and one with a slow request: only the last one
+// is waited for.
 func TestShutdown(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -394,7 +394,7 @@ func TestShutdown(t *testing.T) {
 	}
 	select {
 	case err := <-stopped:
-		t.Fatalf("did not wait for the running request: %v", err)
+		t.Fatalf("Shutdown did not wait for the running request: %v", err)
 	case <-time.After(200 * time.Millisecond):
 	}
 	if _, err := fmt.Fprintf(slow, "%x\r\n%s\r\n0\r\n\r\n", len(body), body); err != nil {
@@ -410,6 +410,6 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("shutdown: %v", err)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the others hold up the end")
+		t.Fatal("idle connections delay Shutdown")
 	}
 }

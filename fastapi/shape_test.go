@@ -12,15 +12,15 @@ import (
 	"svc/internal/settings"
 )
 
-// TestBodiesTakeWhatTheyAreChargedFor has the readers of bodies read what is dear for each of them, and counts what they allocate.
-func TestBodiesTakeWhatTheyAreChargedFor(t *testing.T) {
+// TestBodiesAreChargedEnough parses bodies that are expensive for each parser, and compares the bytes allocated with those charged.
+func TestBodiesAreChargedEnough(t *testing.T) {
 	if raceDetector {
-		t.Skip("the race detector allocates, too")
+		t.Skip("the race detector allocates as well")
 	}
 	type reader struct {
-		read     func(body string) // and what is wrong with it
+		read     func(body string) // parses, ignoring errors
 		settings bool
-		share    int64 // of what is allocated, a part so large is there at once, and charged
+		share    int64 // 1/share of the allocations is live at once, and charged
 	}
 	update := func(body string) { settings.ParseUpdate([]byte(body), settings.Features{}) }
 	readSettings, readEmbedders := reader{update, true, 1}, reader{update, true, 3} // embedders are checked one by one
@@ -94,10 +94,10 @@ func TestBodiesTakeWhatTheyAreChargedFor(t *testing.T) {
 			if err := r.holdDecoded(&shape, 0); err != nil {
 				t.Fatal(err)
 			}
-			const fixed = 8 << 10 // of an error, of the tables of a reader
+			const fixed = 8 << 10 // for an error and the tables of a parser
 			charged := test.share*r.account.Held() + fixed
 			took := int64(math.MaxInt64)
-			for range 5 { // what else the process does counts, too
+			for range 5 { // other goroutines allocate, too
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				test.read(body)
@@ -107,7 +107,7 @@ func TestBodiesTakeWhatTheyAreChargedFor(t *testing.T) {
 				}
 			}
 			if took > charged {
-				t.Errorf("%s: %d bytes take %d, and %d is charged", test.name, len(body), took, charged)
+				t.Errorf("%s: %d bytes allocate %d, charged %d", test.name, len(body), took, charged)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// situation is a small index and what requests to it have to find. Each of testdata/situations is about a fault that users of search
-// engines reported, with its neighbours: other operators, routes, languages and kinds of search.
+// situation is a small index with requests and expected results. Each file of testdata/situations covers a fault that users of search
+// engines reported, and similar cases: other operators, routes, languages and kinds of search.
 type situation struct {
 	About     string
 	Settings  json.RawMessage
@@ -25,7 +25,7 @@ type situation struct {
 		Request  []json.RawMessage
 		IDs, Set []any
 		Count    *int
-		Get      []any // a path of members and indexes, separated by dots, and what stands there; null: nothing does
+		Get      []any // a path of members and indexes separated by dots, and its value; null: missing
 	}
 }
 
@@ -102,7 +102,7 @@ func (s *situation) check(c *client) {
 	}
 }
 
-// ask3 makes a request of its method, its path and its body, which may be missing.
+// ask3 sends a request given as method, path and optional body.
 func (c *client) ask3(request []json.RawMessage) reply {
 	c.t.Helper()
 	var method, path string
@@ -119,7 +119,7 @@ func (c *client) ask3(request []json.RawMessage) reply {
 	return c.json(method, path, string(request[2]))
 }
 
-// settled is the body of a reply, or the task that it tells of, once that has ended.
+// settled returns the body of a reply, or its task once that has ended.
 func (c *client) settled(r reply) string {
 	if r.status == 202 {
 		return c.wait(r)
@@ -127,14 +127,14 @@ func (c *client) settled(r reply) string {
 	return r.body
 }
 
-// readNumbers reads JSON whose numbers stay as they are written.
+// readNumbers decodes JSON and keeps numbers as written.
 func readNumbers(raw []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// exact is a value with its numbers as fractions, however they are written.
+// exact converts the numbers of a value to fractions, however they are written.
 func exact(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -157,7 +157,7 @@ func exact(v any) any {
 	return v
 }
 
-// at is what stands at a path; nil: nothing. Names of members may have dots.
+// at returns the value at a path, or nil. Names of members may have dots.
 func at(v any, path string) any {
 	switch v := v.(type) {
 	case []any:
@@ -183,7 +183,7 @@ func at(v any, path string) any {
 	return nil
 }
 
-// idsOf are the ids of the hits or documents of an answer.
+// idsOf returns the ids of the hits or documents of an answer.
 func idsOf(answer any) ([]any, bool) {
 	list, ok := cmp.Or(at(answer, "hits"), at(answer, "results")).([]any)
 	ids := []any{}

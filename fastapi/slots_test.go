@@ -48,7 +48,8 @@ func TestSlotsBound(t *testing.T) {
 	}
 }
 
-// A search that waits for something else lets another one in; when it goes on, the next to end frees no slot.
+// TestSlotsPause checks that a paused search frees its slot for another one, and that when it resumes, the next search to end
+// frees no slot.
 func TestSlotsPause(t *testing.T) {
 	s := newSlots(1, 0, time.Minute)
 	if err := s.acquire(false); err != nil {
@@ -65,7 +66,7 @@ func TestSlotsPause(t *testing.T) {
 	own.Resume()
 	s.release()
 	if s.acquire(false) == nil || s.tryAcquire() {
-		t.Fatal("a third search runs beside the one that went on")
+		t.Fatal("a third search runs beside the resumed one")
 	}
 	s.release()
 	if s.free != 1 {
@@ -84,7 +85,7 @@ func TestSlotsRefuseWhenFull(t *testing.T) {
 			go func() { results <- s.acquire(false) }()
 			synctest.Wait()
 		}
-		// Two wait; of the five, three were refused in favour of later ones.
+		// Two are waiting; of the five, three were refused in favour of later ones.
 		if len(results) != 3 {
 			t.Fatalf("%d were refused, want 3", len(results))
 		}
@@ -106,7 +107,7 @@ func TestSlotsRefuseWhenFull(t *testing.T) {
 	})
 }
 
-// TestSlotsServeFewInOrder has searches wait for one slot: few are served in the order in which they came, of many at first a random one.
+// TestSlotsServeFewInOrder has searches wait for one slot: a few are served in order of arrival, many in random order at first.
 func TestSlotsServeFewInOrder(t *testing.T) {
 	for _, n := range []int{1, inOrder, 4 * inOrder} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -137,7 +138,7 @@ func TestSlotsServeFewInOrder(t *testing.T) {
 					t.Errorf("of many that waited, these were served first: %v", served[:random])
 				}
 				if !slices.IsSorted(served[random:]) {
-					t.Errorf("the last %d were served in the order %v", n-random, served[random:])
+					t.Errorf("the last %d were served in order %v", n-random, served[random:])
 				}
 			})
 		})
@@ -158,7 +159,7 @@ func TestSlotsWithoutQueue(t *testing.T) {
 	}
 }
 
-func TestSlotsDropWhoWaitedTooLong(t *testing.T) {
+func TestSlotsDropLateSearches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1, 10, 5*time.Second)
 		if err := s.acquire(false); err != nil {
@@ -181,7 +182,7 @@ func TestSlotsDropWhoWaitedTooLong(t *testing.T) {
 	})
 }
 
-// TestSearchRefusal sees the refusal from outside.
+// TestSearchRefusal checks the answer to a refused search.
 func TestSearchRefusal(t *testing.T) {
 	c := newClient(t, Options{Searches: 1, SearchQueue: 0})
 	if err := c.server.slots.acquire(false); err != nil {
@@ -194,7 +195,7 @@ func TestSearchRefusal(t *testing.T) {
 	}
 }
 
-// TestTurn sees what a search is told: how long it waited, and that the server stops.
+// TestTurn checks what a search learns: how long it waited, and that the server stops.
 func TestTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Searches: 1, SearchQueue: 1, Logger: slog.New(slog.DiscardHandler)})
@@ -211,7 +212,7 @@ func TestTurn(t *testing.T) {
 			t.Fatalf("the second: %v %v %v", waited, requestOf(&ctx).idle(), err)
 		}
 		if limited.Err() != nil {
-			t.Error("ended before its time")
+			t.Error("the turn ended too early")
 		}
 		if err := s.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
@@ -223,7 +224,7 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// TestSpreadWhileCallsWait has calls that all wait for each other with their slots given back.
+// TestSpreadWhileCallsWait has calls that all wait for each other with released slots.
 func TestSpreadWhileCallsWait(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	for _, free := range []int{0, 1, 10} {
@@ -248,19 +249,19 @@ func TestSpreadWhileCallsWait(t *testing.T) {
 	}
 }
 
-// ownTurn is the turn of a search that has acquired a slot.
+// ownTurn returns the turn of a search that has acquired a slot.
 func ownTurn(t *testing.T, s *slots) *turn {
 	return &turn{work: workOf(t.Context()), slots: s, holds: aSlot, since: time.Now()}
 }
 
-// workOf is work that has all the time that ctx has.
+// workOf returns work that may use all the time of ctx.
 func workOf(ctx context.Context) *work {
 	w := new(work)
 	w.begin(ctx, nil, time.Now(), forEver)
 	return w
 }
 
-// TestSpread looks at who runs how often, at the error that comes back and at the slots afterwards.
+// TestSpread checks how often each call runs, the returned error, and the slots afterwards.
 func TestSpread(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	for _, free := range []int{0, 1, 10} {

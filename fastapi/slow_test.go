@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// lockedBuffer is written to by requests and read by a test.
+// lockedBuffer is a buffer that requests write and a test reads.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -28,8 +28,8 @@ func (b *lockedBuffer) lines() []string {
 	return strings.Split(strings.TrimSpace(b.String()), "\n")
 }
 
-// TestSlowSearchesAreLogged takes every search for slow: each has a line with what it asked and what came of it, without the rule of a
-// tenant token or a key, and of the same second there are no more than ten.
+// TestSlowSearchesAreLogged treats every search as slow: each must be logged with its request and result, without the filter of a tenant
+// token or a key, and at most ten per second.
 func TestSlowSearchesAreLogged(t *testing.T) {
 	var log lockedBuffer
 	o := Options{SlowSearch: time.Nanosecond}
@@ -85,7 +85,7 @@ func TestSlowSearchesDoNotFillTheLog(t *testing.T) {
 		if ok, left := l.may(at); ok {
 			written++
 			if left != 0 {
-				t.Errorf("%d left out before any was", left)
+				t.Errorf("%d lines left out before the limit", left)
 			}
 		}
 	}

@@ -87,6 +87,6 @@ func TestIndexSizes(t *testing.T) {
 	}
 	c.wait(c.json("POST", "/indexes/i/documents/delete-batch", "["+strings.Join(ids, ",")+"]"))
 	if read(&after); after.UsedIndexSize >= after.IndexSize || after.UsedIndexSize < after.IndexSize/2 {
-		t.Errorf("with a tenth of the documents deleted: %+v", after)
+		t.Errorf("after deleting a tenth of the documents: %+v", after)
 	}
 }

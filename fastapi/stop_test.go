@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 )
 
-// A server that is told to stop before it has begun to serve does not begin, or ends at once.
+// TestStopBeforeTheStart stops a server before it serves: it must not start, or end at once.
 func TestStopBeforeTheStart(t *testing.T) {
 	o := Options{}
 	complete(t, &o)
@@ -16,7 +16,7 @@ func TestStopBeforeTheStart(t *testing.T) {
 		s, l := New(o), fasthttputil.NewInmemoryListener()
 		ended := make(chan struct{})
 		begin := func() {
-			_ = s.Serve(l) // an error of a listener that was closed, or none
+			_ = s.Serve(l) // may return the error of a closed listener
 			close(ended)
 		}
 		if i%2 == 0 {
@@ -31,7 +31,7 @@ func TestStopBeforeTheStart(t *testing.T) {
 		select {
 		case <-ended:
 		case <-time.After(2 * time.Minute):
-			t.Fatal("it goes on")
+			t.Fatal("the server keeps running")
 		}
 	}
 }

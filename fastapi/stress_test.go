@@ -18,11 +18,11 @@ var (
 	stressSeed = flags.Uint64("stress-seed", 1, "where TestLargeRequestsAreAnswered delays work")
 )
 
-// unansweredAfter is when a request counts as one that is never answered.
+// unansweredAfter is the time after which a request counts as never answered.
 const unansweredAfter = time.Minute
 
-// TestLargeRequestsAreAnswered has many clients send requests of all kinds that take long, with few processors. Turns change hands all the
-// time, and are delayed wherever they do. Every request is answered, and nothing is held afterwards.
+// TestLargeRequestsAreAnswered has many clients send slow requests of all kinds with few processors. Turns change hands continuously, with
+// delays at all these places. Every request must be answered, and nothing may be held afterwards.
 func TestLargeRequestsAreAnswered(t *testing.T) {
 	short := slice
 	slice = short / 40
@@ -57,7 +57,7 @@ func TestLargeRequestsAreAnswered(t *testing.T) {
 			clients.Wait()
 			t.Logf("%d requests, %d places of delay", sent.Load(), delay.places.Load())
 			if delay.places.Load() < sent.Load() {
-				t.Errorf("%d requests passed %d places of delay: the test does not reach what it is for", sent.Load(), delay.places.Load())
+				t.Errorf("only %d requests passed only %d places of delay", sent.Load(), delay.places.Load())
 			}
 			if n := c.server.watchdog.stalls.Load(); n > 0 {
 				t.Errorf("searches stalled %d times", n)
@@ -96,7 +96,7 @@ func newStressed(t *testing.T) *client {
 	return c
 }
 
-// largeRequest is a kind of request that takes long.
+// largeRequest is a kind of slow request.
 type largeRequest struct {
 	name string
 	send func(r *rand.Rand) reply
@@ -164,7 +164,7 @@ func largeRequests(c *client) []largeRequest {
 	}
 }
 
-// delays are where work is delayed: at places that the seed tells, by the order in which they are reached.
+// delays delays work at places chosen by the seed, by the order in which they are reached.
 type delays struct {
 	seed   uint64
 	places atomic.Int64
@@ -172,7 +172,7 @@ type delays struct {
 
 func newDelays(seed uint64) *delays { return &delays{seed: seed} }
 
-// next is a place.
+// next is a place of delay.
 func (d *delays) next() {
 	r := rand.NewPCG(d.seed, uint64(d.places.Add(1)))
 	switch n := r.Uint64(); n % 8 {
@@ -183,7 +183,7 @@ func (d *delays) next() {
 	}
 }
 
-// beBusy has goroutines take the processors. The function that it returns ends them.
+// beBusy keeps the processors busy. The returned function ends that.
 func beBusy(n int) (end func()) {
 	var over atomic.Bool
 	var group sync.WaitGroup

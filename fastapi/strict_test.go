@@ -8,17 +8,17 @@ import (
 	"github.com/bytedance/sonic"
 )
 
-// TestBodiesAreStrict holds what is accepted as a body against the two libraries that could decide it: encoding/json lets nothing
-// pass that is no JSON but bytes that are no UTF-8 and halves of surrogate pairs, sonic passes more. So encoding/json decides, readJSON
-// looks for the rest, and what sonic decodes afterwards has been looked at.
+// TestBodiesAreStrict compares the accepted bodies with two libraries. encoding/json accepts nothing that is not JSON except invalid
+// UTF-8 and halves of surrogate pairs; sonic accepts more. So encoding/json decides, readJSON checks the rest, and sonic decodes only
+// checked bodies.
 func TestBodiesAreStrict(t *testing.T) {
 	c := newClient(t, Options{})
 	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, tt := range []struct {
 		what, body string
-		accepted   bool // as JSON, whatever the route makes of it
-		standard   bool // by encoding/json
-		sonic      bool // by sonic, in the stricter of its configurations
+		accepted   bool // accepted as JSON by svc
+		standard   bool // accepted by encoding/json
+		sonic      bool // accepted by sonic in its stricter configuration
 	}{
 		{"a name twice", `{"x": 1, "x": 2}`, true, true, true},
 		{"bytes behind", `{} x`, false, false, false},

@@ -18,7 +18,7 @@ import (
 	"svc/internal/suggest"
 )
 
-// suggesting opens an instance with analytics. look has its suggestions made as if an hour had passed, and waits for their tasks.
+// suggesting opens an instance with analytics. look updates the suggestions as if an hour had passed, and waits for the tasks.
 func suggesting(t *testing.T, o Options) (c *client, look func()) {
 	t.Helper()
 	o.Analytics = openAnalytics(t)
@@ -46,7 +46,7 @@ func TestTheExamplesOfSuggestions(t *testing.T) {
 	runExamples(t, c, "../docs/SUGGESTIONS.md", look)
 }
 
-// suggestions returns the documents of an index of suggestions, in the order of their texts.
+// suggestions returns the documents of an index of suggestions, ordered by text.
 func (c *client) suggestions(uid string) string {
 	r := c.json("POST", "/indexes/"+uid+"/search", `{"limit": 100}`)
 	var got struct {
@@ -65,7 +65,7 @@ func (c *client) suggestions(uid string) string {
 	return strings.TrimPrefix(fmt.Sprint(all), "map")
 }
 
-// tasks returns how many tasks there are.
+// tasks returns the number of tasks.
 func (c *client) tasks() string {
 	var list struct{ Total int }
 	r := c.get("/tasks?limit=1")
@@ -88,11 +88,11 @@ func TestTheIndexOfSuggestions(t *testing.T) {
 	if got, want := c.suggestions("goods_suggestions"), "[boots:words 2 2 green:words 2 2 red:words 2 2]"; got != want {
 		t.Errorf("without history: %s, want %s", got, want)
 	}
-	// Documents of others stay.
+	// Documents of other sources stay.
 	c.wait(c.json("POST", "/indexes/goods_suggestions/documents", `[{"id": "own", "query": "Sale", "source": "queries", "count": 1, "hits": 1}]`))
 	before := c.tasks()
 	if look(); c.tasks() != before {
-		t.Errorf("%s tasks, and %s without a change", before, c.tasks())
+		t.Errorf("%s tasks, %s after an update without changes", before, c.tasks())
 	}
 	for _, q := range []string{"Red  Boots", "red boots", "hat", "hat", "green", "nothing", "nothing", "nothing"} {
 		c.json("POST", "/indexes/goods/search", fmt.Sprintf(`{"q": %q}`, q))
@@ -108,7 +108,7 @@ func TestTheIndexOfSuggestions(t *testing.T) {
 		t.Errorf("after a deletion: %s, want %s", got, want)
 	}
 
-	// "Did you mean" has queries of others for those without a filter only.
+	// "Did you mean" shows queries of other users only to callers without a filter.
 	did := func(as *client, q string) string {
 		t.Helper()
 		r := as.json("POST", "/indexes/goods/search", fmt.Sprintf(`{"q": %q, "matchingStrategy": "all", "suggest": true}`, q))
@@ -140,7 +140,7 @@ func TestTheIndexOfSuggestions(t *testing.T) {
 		if tt.q == "rad bootss" {
 			want = "[{red boots 2}]"
 		}
-		for range 3 { // also if answers are kept
+		for range 3 { // also with cached answers
 			if got := did(tt.as, tt.q); got != want {
 				t.Errorf("%s, %q: %s, want %s", tt.who, tt.q, got, want)
 			}
@@ -157,7 +157,7 @@ func TestTheIndexOfSuggestions(t *testing.T) {
 		}
 	}
 
-	// An alias or an index of that name with another key is left alone.
+	// An alias, or an index of that name with another primary key, is left alone.
 	c.wait(c.json("POST", "/indexes/other/documents", `[{"id": 1, "t": "red red"}, {"id": 2, "t": "red"}]`))
 	c.wait(c.json("PUT", "/indexes/other/settings/suggestions", `{}`))
 	if r := c.json("PUT", "/aliases/other_suggestions", `{"indexUid": "goods"}`); r.status >= 300 {
@@ -165,7 +165,7 @@ func TestTheIndexOfSuggestions(t *testing.T) {
 	}
 	before = c.tasks()
 	if look(); c.tasks() != before {
-		t.Errorf("behind an alias something is written")
+		t.Errorf("something is written through an alias")
 	}
 	c.json("DELETE", "/aliases/other_suggestions", "")
 	c.wait(c.json("POST", "/indexes/other_suggestions/documents?primaryKey=key", `[{"key": 1}]`))
@@ -188,7 +188,7 @@ func TestSuggestionsEndWithTheirIndex(t *testing.T) {
 		c.wait(c.json("POST", "/indexes/"+uid+"/documents", documents))
 		c.wait(c.json("PUT", "/indexes/"+uid+"/settings/suggestions", `{}`))
 	}
-	for _, uid := range []string{"lone_suggestions", "keyed_suggestions"} { // those of somebody else
+	for _, uid := range []string{"lone_suggestions", "keyed_suggestions"} { // indexes of users
 		c.wait(c.json("POST", "/indexes/"+uid+"/documents?primaryKey="+map[bool]string{true: "id", false: "t"}[uid[0] == 'l'], `[{"id": 1, "t": "x"}]`))
 	}
 	look()
@@ -200,14 +200,14 @@ func TestSuggestionsEndWithTheirIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.wait(c.json("POST", "/indexes/restored_suggestions/documents?primaryKey=id", string(restored))) // by a backup, without its index
+	c.wait(c.json("POST", "/indexes/restored_suggestions/documents?primaryKey=id", string(restored))) // restored by a backup without its index
 	const own = `[{"id": "own", "query": "Sale", "source": "queries", "count": 1, "hits": 1}]`
 	c.wait(c.json("POST", "/indexes/b_suggestions/documents", own))
 	c.wait(c.json("DELETE", "/indexes/a", ""))
 	c.wait(c.json("DELETE", "/indexes/b", ""))
 	c.wait(c.json("PATCH", "/indexes/c", `{"uid": "d"}`))
 	c.wait(c.json("DELETE", "/indexes/e", ""))
-	c.json("POST", "/indexes/e_suggestions/documents", own) // not finished when svc looks
+	c.json("POST", "/indexes/e_suggestions/documents", own) // not finished when svc checks
 	look()
 	look()
 	const made = "[boots:words 2 2 red:words 2 2]"
@@ -219,7 +219,7 @@ func TestSuggestionsEndWithTheirIndex(t *testing.T) {
 	}
 	before := c.tasks()
 	if look(); c.tasks() != before {
-		t.Error("there are tasks without a change")
+		t.Error("an update without changes has tasks")
 	}
 	for _, uid := range []string{"lone_suggestions", "keyed_suggestions"} {
 		if r := c.get("/indexes/" + uid + "/stats"); !strings.Contains(r.body, `"numberOfDocuments":1`) {
@@ -240,7 +240,7 @@ func TestSuggestionsEndWithTheirIndex(t *testing.T) {
 	}
 }
 
-// TestSuggestWithOtherInstances has a remote that knows the message for words, and one of a version before it.
+// TestSuggestWithOtherInstances uses a remote that knows the message for words, and one of an earlier version.
 func TestSuggestWithOtherInstances(t *testing.T) {
 	for what, tt := range map[string]struct {
 		words func(w http.ResponseWriter)
@@ -265,7 +265,7 @@ func TestSuggestWithOtherInstances(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			if r.URL.Path == "/network/words" {
 				if asked.Add(1); !strings.Contains(string(body), `"filter":"shop = 1"`) || strings.Contains(string(body), "suggest") {
-					t.Errorf("%s: asked for words with %s", what, body)
+					t.Errorf("%s: the request for words is %s", what, body)
 				}
 				tt.words(w)
 				return

@@ -17,7 +17,7 @@ import (
 	"svc/internal/task"
 )
 
-// newStreaming starts an instance on a port, with the feature on.
+// newStreaming starts an instance on a port with the feature enabled.
 func newStreaming(t *testing.T, o Options) *client {
 	t.Helper()
 	openInstance(t, &o)
@@ -61,7 +61,7 @@ func (c *client) events(path string) (next func() (string, error), res *http.Res
 	}, res
 }
 
-// seen is what tests look at of a task or a batch.
+// seen is the part of a task or a batch that tests check.
 type seen struct {
 	UID        int
 	IndexUID   string
@@ -69,13 +69,13 @@ type seen struct {
 	FinishedAt *string
 }
 
-// until reads events up to the one in which a task or batch has ended, and returns all of them.
+// until reads events up to the end of a task or batch, and returns all of them.
 func (c *client) until(next func() (string, error), uid int) (all []seen, last string) {
 	c.t.Helper()
 	for {
 		data, err := next()
 		if err != nil {
-			c.t.Fatalf("the stream ends before %d does: %v, %+v", uid, err, all)
+			c.t.Fatalf("the stream ends before task %d: %v, %+v", uid, err, all)
 		}
 		var s seen
 		if err := json.Unmarshal([]byte(data), &s); err != nil {
@@ -87,8 +87,8 @@ func (c *client) until(next func() (string, error), uid int) (all []seen, last s
 	}
 }
 
-// TestTaskStream follows tasks and batches: the states of each come in their order, the last one is what the lists show, and
-// filters leave out what they leave out there.
+// TestTaskStream follows tasks and batches: the states of each must come in order, the last one must be that of the lists, and filters
+// must leave out the same.
 func TestTaskStream(t *testing.T) {
 	c := newStreaming(t, Options{})
 	c.json("PATCH", "/experimental-features", `{"tasksStreamingRoute": false}`)
@@ -108,12 +108,12 @@ func TestTaskStream(t *testing.T) {
 	if r := c.send("HEAD", "/tasks/stream", nil); r.status != 200 || r.header.Get("Content-Type") != contentEvents {
 		t.Errorf("HEAD: %d %v", r.status, r.header)
 	}
-	c.wait(c.json("POST", "/indexes", `{"uid": "before"}`)) // nobody is told of what was before
+	c.wait(c.json("POST", "/indexes", `{"uid": "before"}`)) // earlier tasks are not streamed
 	tasks, _ := c.events("/tasks/stream")
 	batches, _ := c.events("/batches/stream")
 	failed, _ := c.events("/tasks/stream?statuses=failed&indexUids=films")
 	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1}]`))
-	c.wait(c.json("POST", "/indexes", `{"uid": "films"}`)) // there is one
+	c.wait(c.json("POST", "/indexes", `{"uid": "films"}`)) // the index exists, so this fails
 	order := map[string]int{"enqueued": 0, "processing": 1, "succeeded": 2, "failed": 2}
 	all, last := c.until(tasks, 2)
 	at := map[int]int{}
@@ -134,16 +134,16 @@ func TestTaskStream(t *testing.T) {
 		t.Errorf("streamed %s, shown %s", last, c.get("/batches/2").body)
 	}
 	if all, _ := c.until(failed, 2); len(all) != 1 {
-		t.Errorf("the filter let through %+v", all)
+		t.Errorf("the filter passes %+v", all)
 	}
 	c.json("PATCH", "/experimental-features", `{"tasksStreamingRoute": false}`)
 	c.wait(c.json("POST", "/indexes", `{"uid": "films"}`))
 	if data, err := tasks(); err == nil {
-		t.Errorf("without the feature the stream goes on: %s", data)
+		t.Errorf("the stream continues without the feature: %s", data)
 	}
 }
 
-// TestTaskStreamRights: a key for some indexes is told of their tasks alone, and of nothing once it is deleted.
+// TestTaskStreamRights checks that a key for some indexes gets only their tasks, and nothing once it is deleted.
 func TestTaskStreamRights(t *testing.T) {
 	c := newStreaming(t, Options{Keys: openKeys(t, masterKey)})
 	for key, want := range map[string]int{c.makeKey(`["search"]`, `["*"]`): 403, c.makeKey(`["tasks.get"]`, `["mine"]`): 200, "": 401} {
@@ -155,27 +155,27 @@ func TestTaskStreamRights(t *testing.T) {
 	tasks, _ := c.as(key).events("/tasks/stream")
 	batches, _ := c.as(key).events("/batches/stream")
 	c.wait(c.json("POST", "/indexes/theirs/documents", `[{"id": 1}]`))
-	c.wait(c.send("POST", "/tasks/cancel?uids=99", nil)) // of no index
+	c.wait(c.send("POST", "/tasks/cancel?uids=99", nil)) // a task without an index
 	c.wait(c.json("POST", "/indexes/mine/documents", `[{"id": 1}]`))
 	all, _ := c.until(tasks, 2)
 	for _, s := range all {
 		if s.IndexUID != "mine" {
-			t.Errorf("told of %+v", s)
+			t.Errorf("got %+v", s)
 		}
 	}
 	if all, _ := c.until(batches, 2); all[0].UID != 2 {
-		t.Errorf("told of %+v", all)
+		t.Errorf("got %+v", all)
 	}
 	if r := c.send("DELETE", "/keys/"+key, nil); r.status != 204 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	c.wait(c.json("POST", "/indexes/mine/documents", `[{"id": 2}]`))
 	if data, err := tasks(); err == nil {
-		t.Errorf("a key that is no more is told: %s", data)
+		t.Errorf("a deleted key gets: %s", data)
 	}
 }
 
-// TestTaskStreamEnds: with the server, and with the client.
+// TestTaskStreamEnds checks that a stream ends with the server and with its client.
 func TestTaskStreamEnds(t *testing.T) {
 	c := newStreaming(t, Options{})
 	_, left := c.events("/tasks/stream")
@@ -187,7 +187,7 @@ func TestTaskStreamEnds(t *testing.T) {
 	left.Body.Close()
 	for deadline := time.Now().Add(time.Minute); c.server.taskStreams.Load() != 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("a stream without a client goes on")
+			t.Fatal("a stream without a client continues")
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -201,11 +201,11 @@ func TestTaskStreamEnds(t *testing.T) {
 		}
 	}
 	if n := c.server.taskStreams.Load(); n != 0 {
-		t.Errorf("%d streams stay", n)
+		t.Errorf("%d streams are left", n)
 	}
 }
 
-// blocked is a client that reads nothing until it is told to.
+// blocked is a client that reads nothing until it is released.
 type blocked struct {
 	writing, read chan struct{}
 	got           bytes.Buffer
@@ -220,8 +220,8 @@ func (b *blocked) Write(p []byte) (int, error) {
 	return b.got.Write(p)
 }
 
-// TestSlowReaderOfTasks gets the last state of each task once, holds no place of a search meanwhile, and no transaction of the
-// queue: its file does not grow for it.
+// TestSlowReaderOfTasks checks that a slow reader gets the last state of each task once, and meanwhile holds no search slot and no
+// transaction of the queue, whose file must not grow.
 func TestSlowReaderOfTasks(t *testing.T) {
 	c := newStreaming(t, Options{Searches: 1})
 	w := c.server.queue.WatchTasks()
@@ -259,7 +259,7 @@ func TestSlowReaderOfTasks(t *testing.T) {
 	}
 	close(slow.read)
 	<-all
-	end() // what was taken is still sent
+	end() // what was read is still sent
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -281,7 +281,7 @@ func TestSlowReaderOfTasks(t *testing.T) {
 	}
 }
 
-// TestHeartbeats are comments, which no reader of events takes for one.
+// TestHeartbeats checks that heartbeats are comments, which event readers ignore.
 func TestHeartbeats(t *testing.T) {
 	var out bytes.Buffer
 	e := &eventStream{bufio.NewWriter(&out)}
@@ -290,8 +290,8 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// TestThousandTaskStreams are as many as there may be: they take a bounded share of memory, all hear of a task, and one more is
-// refused.
+// TestThousandTaskStreams opens the largest number of streams: they must use bounded memory, all must get a task, and one more
+// must be refused.
 func TestThousandTaskStreams(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a thousand connections")

@@ -25,7 +25,8 @@ func newTurn(t *testing.T, s *slots) *turn {
 	return ownTurn(t, s)
 }
 
-// TestLongWorkMakesWay has two long searches in the lane of one processor: who worked least goes on, and short ones have the slots.
+// TestLongWorkMakesWay has two long searches in the lane of one processor: the one that has worked less runs, and short ones
+// have the slots.
 func TestLongWorkMakesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(2, 10, time.Minute)
@@ -48,7 +49,7 @@ func TestLongWorkMakesWay(t *testing.T) {
 		if s.free != 2 || len(s.lane.waiting) != 1 || s.lane.running != 1 {
 			t.Fatalf("%d slots are free, %d long searches wait, %d run", s.free, len(s.lane.waiting), s.lane.running)
 		}
-		// The first has worked for longer by now: it waits until the second gives way.
+		// The first has worked longer by now: it waits until the second yields.
 		back := make(chan error)
 		go func() { back <- first.Yield() }()
 		if err := <-went; err != nil {
@@ -69,9 +70,8 @@ func TestLongWorkMakesWay(t *testing.T) {
 	})
 }
 
-// TestLongWorkIsNotOvertakenForEver has a search in the lane that has worked for a little more than a slice, while there are always others
-// that come new and are done within one.
-func TestLongWorkIsNotOvertakenForEver(t *testing.T) {
+// TestLongWorkIsNotStarved has a search in the lane that has worked a little more than a slice, while new short searches keep arriving.
+func TestLongWorkIsNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(8, 1000, time.Minute)
 		s.lane.processors = 1
@@ -100,15 +100,15 @@ func TestLongWorkIsNotOvertakenForEver(t *testing.T) {
 			t.Error(err)
 		}
 		if waited := time.Since(began); waited > 4*slice {
-			t.Errorf("it waited for %v", waited)
+			t.Errorf("the long search waited for %v", waited)
 		}
 		s.giveBack(own)
 		others.Wait()
 	})
 }
 
-// TestSharedWorkBecomesLong has calls of one request that all become long: the goroutine that is done first does not keep the lane
-// from those that it waits for.
+// TestSharedWorkBecomesLong has calls of one request that all become long: a goroutine that is done must not keep the lane from those
+// that it waits for.
 func TestSharedWorkBecomesLong(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	synctest.Test(t, func(t *testing.T) {
@@ -130,12 +130,12 @@ func TestSharedWorkBecomesLong(t *testing.T) {
 	})
 }
 
-// TestLongWorkSharesTheLane has a request that is long already share its work: none of its goroutines works among the short searches.
+// TestLongWorkSharesTheLane has a long request share its work: none of its goroutines may use the slots of short searches.
 func TestLongWorkSharesTheLane(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(4, 10, time.Minute)
-		s.lane.processors, s.lane.quick = 2, time.Now() // of which one is kept free
+		s.lane.processors, s.lane.quick = 2, time.Now() // one of them is kept free
 		own := newTurn(t, s)
 		own.since, own.spent = time.Time{}, slice
 		at, most := 0, 0
@@ -159,8 +159,8 @@ func TestLongWorkSharesTheLane(t *testing.T) {
 	})
 }
 
-// TestTurnEndsForGood uses a turn after it was given back, as work does that keeps the context of a call of spread: it takes nothing that
-// nobody would give back, and is the context of the request otherwise.
+// TestTurnEndsForGood uses a turn after it was released, as work does that keeps the context of a call of spread: it must acquire nothing,
+// and otherwise act as the context of the request.
 func TestTurnEndsForGood(t *testing.T) {
 	uses := []struct {
 		name string
@@ -182,14 +182,14 @@ func TestTurnEndsForGood(t *testing.T) {
 					time.Sleep(slice)
 				}
 				if err := own.Yield(); err != nil || own.holds != ended {
-					t.Fatalf("it holds %v: %v", own.holds, err)
+					t.Fatalf("the turn holds %v: %v", own.holds, err)
 				}
 				s.giveBack(own)
 				time.Sleep(2 * slice)
 				func() {
 					defer func() {
 						if p := recover(); (p != nil) != (invariant.Enabled && u.name != "Idle") {
-							t.Errorf("%s of a turn that is over: %v", u.name, p)
+							t.Errorf("%s of an ended turn: %v", u.name, p)
 						}
 					}()
 					for range maxStride + 1 {
@@ -197,7 +197,7 @@ func TestTurnEndsForGood(t *testing.T) {
 					}
 				}()
 				if s.free != 1 || s.lane.running != 0 || len(s.lane.waiting) != 0 {
-					t.Errorf("%s of a turn that is over: %d slots are free, %d run, %d wait", u.name, s.free, s.lane.running, len(s.lane.waiting))
+					t.Errorf("%s of an ended turn: %d slots are free, %d run, %d wait", u.name, s.free, s.lane.running, len(s.lane.waiting))
 				}
 				cancel()
 				if err := own.Yield(); !errors.Is(err, context.Canceled) {
@@ -208,7 +208,7 @@ func TestTurnEndsForGood(t *testing.T) {
 	}
 }
 
-// TestPausedWorkHoldsNothing asks whether work may go on while it waits for something else: it does not line up then.
+// TestPausedWorkHoldsNothing asks whether work may continue while it is paused: it must not queue for a slot.
 func TestPausedWorkHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1, 10, time.Minute)
@@ -226,8 +226,8 @@ func TestPausedWorkHoldsNothing(t *testing.T) {
 	})
 }
 
-// TestWaitForMemoryHoldsNothing has a long search wait for bytes that slow readers have: others of the lane go on meanwhile, the wait is
-// no work, and a short search that waits keeps what is left of its slice.
+// TestWaitForMemoryHoldsNothing has a long search wait for memory that slow readers hold: others in the lane run meanwhile, the wait does
+// not count as work, and a waiting short search keeps the rest of its slice.
 func TestWaitForMemoryHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20
@@ -244,20 +244,20 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 		first.charged()
 		time.Sleep(slice)
 		if err := first.Yield(); err != nil || first.holds != theLane {
-			t.Fatalf("it holds %v: %v", first.holds, err)
+			t.Fatalf("the turn holds %v: %v", first.holds, err)
 		}
 		held := make(chan error)
 		go func() { held <- first.Account().Hold(budget.SmallBytes + 1) }()
 		synctest.Wait()
 		began := time.Now()
 		if err := second.Yield(); err != nil || second.holds != theLane || time.Since(began) > 0 {
-			t.Errorf("the other holds %v after %v: %v", second.holds, time.Since(began), err)
+			t.Errorf("the other turn holds %v after %v: %v", second.holds, time.Since(began), err)
 		}
 		time.Sleep(slice)
 		s.giveBack(second)
 		readers.Close()
 		if err := <-held; err != nil || first.holds != theLane || first.spent != slice || r.account.Held() != budget.SmallBytes+1 {
-			t.Errorf("it holds %v after %v of work: %v", first.holds, first.spent, err)
+			t.Errorf("the turn holds %v after %v of work: %v", first.holds, first.spent, err)
 		}
 		s.giveBack(first)
 
@@ -272,18 +272,18 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 		go func() { held <- short.Account().Hold(budget.SmallBytes) }()
 		synctest.Wait()
 		if _, running, _ := s.now(); running != 0 {
-			t.Errorf("%d turns are held while it waits", running)
+			t.Errorf("%d turns are held during the wait", running)
 		}
 		if err := <-held; !errors.Is(err, budget.ErrFull) {
-			t.Errorf("what is not there is had: %v", err)
+			t.Errorf("unavailable memory is granted: %v", err)
 		}
 		time.Sleep(slice/2 - 1)
 		if err := short.Yield(); err != nil || short.holds != aSlot {
-			t.Errorf("it holds %v: %v", short.holds, err)
+			t.Errorf("the short turn holds %v: %v", short.holds, err)
 		}
 		time.Sleep(time.Nanosecond)
 		if err := short.Yield(); err != nil || short.holds != theLane {
-			t.Errorf("when its slice is over it holds %v: %v", short.holds, err)
+			t.Errorf("after its slice the short turn holds %v: %v", short.holds, err)
 		}
 		s.giveBack(short)
 		if s.free != 2 || s.lane.running != 0 || len(s.lane.waiting) != 0 {
@@ -292,7 +292,7 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 	})
 }
 
-// TestWaitForTheLaneEnds ends the context of one that waits, and fills the lane.
+// TestWaitForTheLaneEnds cancels the context of a waiting search, and fills the lane.
 func TestWaitForTheLaneEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(2*laneSize, 0, time.Minute)
@@ -317,7 +317,7 @@ func TestWaitForTheLaneEnds(t *testing.T) {
 		late := newTurn(t, s)
 		time.Sleep(slice)
 		if err := late.Yield(); err == nil {
-			t.Error("the lane takes any number")
+			t.Error("the lane has no limit")
 		}
 		s.giveBack(late)
 		cancel()
@@ -328,12 +328,12 @@ func TestWaitForTheLaneEnds(t *testing.T) {
 			}
 		}
 		if failed != laneSize || s.lane.running != 0 || len(s.lane.waiting) != 0 || s.free != 2*laneSize {
-			t.Errorf("%d of those who waited ended; %d run, %d wait, %d slots are free", failed, s.lane.running, len(s.lane.waiting), s.free)
+			t.Errorf("%d waiting searches ended; %d run, %d wait, %d slots are free", failed, s.lane.running, len(s.lane.waiting), s.free)
 		}
 	})
 }
 
-// TestLargeRequestsWaitBehind lets small requests pass, but not for ever.
+// TestLargeRequestsWaitBehind lets small requests pass large ones, but not forever.
 func TestLargeRequestsWaitBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1, 100, time.Minute)
@@ -361,13 +361,13 @@ func TestLargeRequestsWaitBehind(t *testing.T) {
 	})
 }
 
-// TestTheEndOfASliceIsNoticed has work ask at gaps of all kinds: it becomes long in time, also where gaps that were tiny become large all
-// at once.
+// TestTheEndOfASliceIsNoticed has work ask at various intervals: it must become long in time, also if tiny intervals
+// suddenly become large.
 func TestTheEndOfASliceIsNoticed(t *testing.T) {
 	for _, test := range []struct {
 		name         string
 		first, later time.Duration // gaps between two calls, before and after half of the slice
-		late         time.Duration // how long after its end it may be noticed
+		late         time.Duration // largest allowed delay
 	}{
 		{"often", time.Microsecond, time.Microsecond, 2 * lookEvery},
 		{"steps", 10 * time.Microsecond, 10 * time.Microsecond, maxStride * 10 * time.Microsecond},
@@ -389,18 +389,18 @@ func TestTheEndOfASliceIsNoticed(t *testing.T) {
 						t.Fatal(err)
 					}
 					if time.Since(began) > 2*slice {
-						t.Fatal("it never becomes long")
+						t.Fatal("the work never becomes long")
 					}
 				}
 				if late := time.Since(began) - slice; late > test.late {
-					t.Errorf("its end is noticed %v late, want %v at most", late, test.late)
+					t.Errorf("the end is noticed %v late, want at most %v", late, test.late)
 				}
 			})
 		})
 	}
 }
 
-// TestADeadlineIsNoticed has the time of a request end while its work asks often, and while it asks rarely.
+// TestADeadlineIsNoticed checks that the deadline of a request is noticed by work that asks often, and by work that asks rarely.
 func TestADeadlineIsNoticed(t *testing.T) {
 	for _, gap := range []time.Duration{time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -412,17 +412,17 @@ func TestADeadlineIsNoticed(t *testing.T) {
 			for own.Yield() == nil {
 				time.Sleep(gap)
 				if time.Since(began) > 2*after {
-					t.Fatal("it never ends")
+					t.Fatal("the work never ends")
 				}
 			}
 			if late := time.Since(began) - after; late < 0 || late > slice+(maxStride+1)*gap {
-				t.Errorf("asked every %v, it ends %v late", gap, late)
+				t.Errorf("with checks every %v, the work ends %v late", gap, late)
 			}
 		})
 	}
 }
 
-func TestTheMonitorIsWokenForWhatMayBeLong(t *testing.T) {
+func TestTheMonitorIsWokenForLongWork(t *testing.T) {
 	var woken atomic.Int32
 	wakeMonitor = func() { woken.Add(1) }
 	defer func() { wakeMonitor = socket.WakeMonitor }()
@@ -433,12 +433,12 @@ func TestTheMonitorIsWokenForWhatMayBeLong(t *testing.T) {
 		since time.Time
 		want  int32
 	}{
-		{"a slice that is young", own.since, 0},
-		{"it has worked for a while", began(2 * notShort), 1},
-		{"and goes on", began(4 * notShort), 0},
-		{"another slice that is young", began(-time.Hour), 0},
-		{"which is looked at late", began(slice + time.Hour), 1},
-		{"another that is looked at late at once", began(slice / 2), 1},
+		{"a new slice", own.since, 0},
+		{"after a while", began(2 * notShort), 1},
+		{"a while later", began(4 * notShort), 0},
+		{"another new slice", began(-time.Hour), 0},
+		{"checked late", began(slice + time.Hour), 1},
+		{"another, checked late first", began(slice / 2), 1},
 	} {
 		own.since = step.since
 		woken.Store(0)

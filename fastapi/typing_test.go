@@ -18,7 +18,7 @@ var (
 	dashboardTyped     = flags.String("dashboard.typed", "kalomi terpan suvero dinkalo", "what TestTypingOverManyDocuments types")
 )
 
-// shownTitles makes a page note the title of each first hit that it shows, one after another.
+// shownTitles makes a page record the title of each first hit that it shows.
 const shownTitles = `
 	window.shown = [];
 	addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
@@ -26,7 +26,7 @@ const shownTitles = `
 		if (title && title !== window.shown.at(-1)) window.shown.push(title);
 	}).observe(document.body, {childList: true, subtree: true}));`
 
-// deafToAborts makes a page get the answers of requests that it has given up, and counts what it got.
+// deafToAborts makes a page receive the answers of requests that it aborted, and counts them.
 const deafToAborts = `
 	const send = fetch;
 	window.answered = 0;
@@ -36,8 +36,8 @@ const deafToAborts = `
 		return new Response(text, {status: answer.status});
 	};`
 
-// TestTypingShowsTheLatestAnswerOnly holds the answers to what is typed back and gives them in other orders, the last one first: the
-// page shows no answer to an older query after a newer one, also where requests that were given up are answered all the same.
+// TestTypingShowsTheLatestAnswerOnly delays the answers and delivers them in different orders: the page must not show an older answer
+// after a newer one, even if aborted requests are answered.
 func TestTypingShowsTheLatestAnswerOnly(t *testing.T) {
 	b := startChromium(t)
 	c, url := openPage(t, Options{})
@@ -45,13 +45,13 @@ func TestTypingShowsTheLatestAnswerOnly(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		script string
-		order  []int // of the queries "", m, me, met, as they are answered
+		order  []int // order in which the queries "", m, me, met are answered
 		shown  string
 	}{
-		{"given up", "", []int{3, 2, 1, 0}, "answer to met"},
+		{"aborted", "", []int{3, 2, 1, 0}, "answer to met"},
 		{"answered", deafToAborts, []int{3, 2, 1, 0}, "answer to met"},
-		{"answered in disorder", deafToAborts, []int{1, 0, 3, 2}, "answer to met"},
-		{"answered as asked", deafToAborts, []int{0, 1, 2, 3}, "answer to met"},
+		{"answered out of order", deafToAborts, []int{1, 0, 3, 2}, "answer to met"},
+		{"answered in order", deafToAborts, []int{0, 1, 2, 3}, "answer to met"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tab := b.open()
@@ -87,7 +87,7 @@ func TestTypingShowsTheLatestAnswerOnly(t *testing.T) {
 				answer := <-b.send(tab.session, "Fetch.fulfillRequest", values{"requestId": ids[i], "responseCode": 200,
 					"responseHeaders": []values{{"name": "Content-Type", "value": "application/json"}}, "body": base64.StdEncoding.EncodeToString([]byte(body))})
 				if answer.Error != nil && test.script != "" {
-					t.Fatal(answer.Error.Message) // a request that was given up is not there any more
+					t.Fatal(answer.Error.Message) // an aborted request no longer exists
 				}
 			}
 			tab.until(`shown.includes("answer to met")`)
@@ -96,13 +96,13 @@ func TestTypingShowsTheLatestAnswerOnly(t *testing.T) {
 			}
 			var shown []string
 			if tab.eval("shown", &shown); !slices.Equal(shown, []string{test.shown}) {
-				t.Errorf("shown are %q", shown)
+				t.Errorf("the page showed %q", shown)
 			}
 		})
 	}
 }
 
-// manyDocuments are lines of documents with titles of a few words out of many.
+// manyDocuments returns documents with titles of a few words out of many, one per line.
 func manyDocuments(n int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	syllables := []string{"ka", "lo", "mi", "ter", "pan", "su", "ve", "ro", "din", "gra"}
@@ -127,7 +127,7 @@ func manyDocuments(n int) []byte {
 	return b.Bytes()
 }
 
-// busy is how many seconds of a processor the thread of the page has taken so far, by what for.
+// busy returns the seconds of processor time that the thread of the page has used, by purpose.
 func (p *tab) busy() map[string]float64 {
 	p.t.Helper()
 	var answer struct {
@@ -144,19 +144,18 @@ func (p *tab) busy() map[string]float64 {
 	return seconds
 }
 
-// longestWait is how many milliseconds after an answer its hits may be there, where -dashboard.every has it measured.
+// longestWait is the number of milliseconds after an answer within which its hits must be drawn, with -dashboard.every.
 const longestWait = 50
 
-// TestTypingOverManyDocuments types ten letters a second and looks that each page of hits is one that the query in the box had not
-// overtaken by another's. It logs how long after an answer its hits were painted and on the screen, and with -dashboard.every, on a
-// machine that does nothing else, holds that to a bound.
+// TestTypingOverManyDocuments types ten letters per second and checks that hits are drawn only for the query that is in the box. It logs
+// how long after an answer its hits were painted and visible; with -dashboard.every, on an idle machine, it enforces a bound.
 func TestTypingOverManyDocuments(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{PayloadLimit: 1 << 30})
 	lines, facets, sorts := manyLines(t)
 	fillIndex(t, c, "many", `{"filterableAttributes":`+facets+`,"sortableAttributes":`+sorts+`}`, lines)
-	// Each answer notes when its text was there; the first change of the hits after it, whose they are; the browser, when it had painted
-	// the first of them and when that was on the screen. What is drawn later, below the screen and around the hits, counts no more.
+	// Each answer records when its text arrived, whose hits the next change draws, and when the browser had painted the first hit and
+	// shown it. Later drawing below the screen and around the hits does not count.
 	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": `
 		const send = fetch;
 		window.came = []; window.drawn = [];
@@ -164,7 +163,7 @@ func TestTypingOverManyDocuments(t *testing.T) {
 			const answer = await send(path, options);
 			if (!String(path).endsWith("/search")) return answer;
 			const body = JSON.parse(options.body);
-			if (body.limit === 0 || body.suggest) return answer; // it has no hits: the page asks for it when the typing pauses
+			if (body.limit === 0 || body.suggest) return answer; // no hits: the page requests it when typing pauses
 			const text = await answer.text();
 			came.push({q: body.q, at: performance.now(), total: JSON.parse(text).totalHits});
 			return new Response(text, {status: answer.status});
@@ -199,13 +198,13 @@ func TestTypingOverManyDocuments(t *testing.T) {
 	var drawn []struct {
 		Q, Box        string
 		Total, Wanted int
-		Painted, Seen float64 // 0 where the next page came before this one was painted
+		Painted, Seen float64 // 0 if the next page came before this one was painted
 	}
 	tab.eval("drawn", &drawn)
 	var painted, seen []float64
 	for i, d := range drawn {
 		if d.Total != d.Wanted || i > 0 && len(d.Q) < len(drawn[i-1].Q) || !strings.HasPrefix(typed, d.Q) {
-			t.Errorf("after %q stood in the box, hits of %q were drawn: %+v", d.Box, d.Q, d)
+			t.Errorf("with %q in the box, hits of %q were drawn: %+v", d.Box, d.Q, d)
 		}
 		if d.Seen > 0 {
 			painted, seen = append(painted, d.Painted), append(seen, d.Seen)
@@ -216,9 +215,9 @@ func TestTypingOverManyDocuments(t *testing.T) {
 	t.Logf("%d documents, %d letters, %d pages of hits; from the answer until its hits are painted: median %.1f ms, at most %.1f ms; until they are on the screen: median %.1f ms, at most %.1f ms",
 		bytes.Count(lines, []byte("\n")), len(typed), len(drawn), painted[len(painted)/2], painted[len(painted)-1], seen[len(seen)/2], seen[len(seen)-1])
 	for _, name := range []string{"TaskDuration", "ScriptDuration", "RecalcStyleDuration", "LayoutDuration"} {
-		t.Logf("%s: %.1f ms of a processor a page", name, (busy[name]-began[name])*1000/float64(len(drawn)))
+		t.Logf("%s: %.1f ms of processor time per page", name, (busy[name]-began[name])*1000/float64(len(drawn)))
 	}
 	if *everyLook && seen[len(seen)-1] > longestWait {
-		t.Errorf("hits came later than %d ms after their answer", longestWait)
+		t.Errorf("hits were drawn later than %d ms after their answer", longestWait)
 	}
 }

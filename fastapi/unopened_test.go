@@ -15,7 +15,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestAnIndexThatCannotBeOpenedNow asks a server of so many indexes that the start opens none about one whose files cannot be opened.
+// TestAnIndexThatCannotBeOpenedNow uses a server with so many indexes that the start opens none, and requests one whose files
+// cannot be opened.
 func TestAnIndexThatCannotBeOpenedNow(t *testing.T) {
 	var refuses atomic.Bool
 	fsys := vfs.Hook(vfs.NewMem(), func(op vfs.Op) error {
@@ -109,7 +110,7 @@ func TestAnIndexThatCannotBeOpenedNow(t *testing.T) {
 			t.Errorf("statistics of %d indexes, want %d: %s", len(stats.Indexes), want, r.body)
 		}
 		if told := strings.Contains(said.String(), "statistics omit indexes that cannot be opened now\" indexes=1 first=authors"); told != (code != "") {
-			t.Errorf("the log tells which index is left out: %v\n%s", told, said)
+			t.Errorf("the log names the omitted index: %v\n%s", told, said)
 		}
 		if r := c.get("/indexes/authors/stats?showInternalDatabaseSizes=true"); r.code() != code {
 			t.Errorf("statistics of the index: %d %s, want %q", r.status, r.body, code)
@@ -121,8 +122,8 @@ func TestAnIndexThatCannotBeOpenedNow(t *testing.T) {
 	asked("")
 }
 
-// TestOnlySearchesReadAhead asks a server of so many indexes that the start opens none, and reads in its log which requests had what
-// searches of vectors need read.
+// TestOnlySearchesReadAhead uses a server with so many indexes that the start opens none, and checks in its log which requests read ahead
+// for vector searches.
 func TestOnlySearchesReadAhead(t *testing.T) {
 	fsys := vfs.NewMem()
 	catalog, err := index.OpenCatalog("indexes", index.Options{FS: fsys})
@@ -169,7 +170,7 @@ func TestOnlySearchesReadAhead(t *testing.T) {
 	c.send("PATCH", "/experimental-features", strings.NewReader(`{"renderRoute": true}`), "Content-Type", "application/json")
 	const ahead = "reading ahead"
 	for i, tt := range []struct {
-		method, path, body string // of the index %[1]s
+		method, path, body string // with the index as %[1]s
 		ahead              bool
 	}{
 		{"GET", "/indexes/%[1]s/documents?limit=1", "", false},

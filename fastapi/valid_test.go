@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// longBody returns a body with lists of numbers and strings, some of them long, and mostly JSON.
+// longBody returns a body with long and short lists of numbers and strings, mostly valid JSON.
 func longBody(rng *rand.Rand) []byte {
 	numbers := func() string {
 		var b strings.Builder
@@ -56,8 +56,8 @@ func longBody(rng *rand.Rand) []byte {
 	return b
 }
 
-// Whether a body is valid is what encoding/json says.
-func TestValidIsThatOfTheStandardLibrary(t *testing.T) {
+// TestValidAgreesWithTheStandardLibrary compares the validation of bodies with encoding/json.
+func TestValidAgreesWithTheStandardLibrary(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	long, right := 0, 0
@@ -78,7 +78,7 @@ func TestValidIsThatOfTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// Lists end where encoding/json says so, whatever stands at each place.
+// TestEndsOfLists compares the ends of lists with encoding/json, with any byte at each position.
 func TestEndsOfLists(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
 	for range 100_000 {

@@ -9,7 +9,7 @@ import (
 	"svc/internal/text"
 )
 
-// aggregate compares the buckets and figures of a field among what a search finds with those of the model, also in nested buckets.
+// aggregate compares the buckets and metrics of a field over the matches of a search with those of the model, including nested buckets.
 func (w *walk) aggregate() {
 	w.c.t.Helper()
 	m := w.model
@@ -90,7 +90,7 @@ func (w *walk) aggregate() {
 		}
 		want, _ := sum.Float64()
 		shown, ok := f.Sum.(float64)
-		if !ok { // a large integer is decoded as a text
+		if !ok { // a large integer is decoded as text
 			encoded, _ := f.Sum.(string)
 			x, err := json.Number(strings.TrimPrefix(encoded, largeMark)).Float64()
 			if shown = x; err != nil {

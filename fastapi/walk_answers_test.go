@@ -13,7 +13,7 @@ import (
 	"svc/internal/text"
 )
 
-// walkAnswer is the body of an answer, as far as it is compared.
+// walkAnswer has the members of an answer that are compared.
 type walkAnswer struct {
 	Hits               []map[string]any
 	EstimatedTotalHits *int
@@ -25,7 +25,7 @@ type walkAnswer struct {
 	FacetStats         map[string]struct{ Min, Max any }
 }
 
-// compare says how an answer differs from what the model finds; "" when it does not.
+// compare returns how an answer differs from the model's result; "": it does not.
 func (m *walkModel) compare(s *walkSearch, body string) string {
 	var a walkAnswer
 	if err := decodeExactly(body, &a); err != nil {
@@ -70,7 +70,7 @@ func (m *walkModel) compare(s *walkSearch, body string) string {
 	return m.compareFacets(s, found.candidates, &a)
 }
 
-// compareDistance looks at the distance that a hit shows: to the first point of the order, where it shows its own.
+// compareDistance checks the distance that a hit shows: to the first point of the order, if the hit shows its own point.
 func compareDistance(s *walkSearch, d *walkDoc, hit map[string]any) string {
 	i := slices.IndexFunc(s.sort, func(by walkSort) bool { return by.geo })
 	if i < 0 || hit["_geo"] == nil {
@@ -93,7 +93,7 @@ func pagesOf(total, perPage int) int {
 	return (total + perPage - 1) / perPage
 }
 
-// plain is a value as it comes out of JSON.
+// plain converts a value to the types of decoded JSON.
 func plain(v any) any {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -106,7 +106,7 @@ func plain(v any) any {
 	return x
 }
 
-// shown returns the parts of a document at some paths; nil for all.
+// shown returns the members of a document at some paths; nil means all.
 func (d *walkDoc) shown(paths []string) map[string]any {
 	whole := plain(d.members).(map[string]any)
 	if paths == nil {
@@ -115,7 +115,7 @@ func (d *walkDoc) shown(paths []string) map[string]any {
 	return under(whole, "", paths)
 }
 
-// under keeps of an object, whose path is prefix, what stands at the paths, and the objects on the way to them.
+// under returns the members of an object, whose path is prefix, at the paths, and the objects that contain them.
 func under(o map[string]any, prefix string, paths []string) map[string]any {
 	kept := map[string]any{}
 	for key, value := range o {
@@ -143,7 +143,7 @@ func under(o map[string]any, prefix string, paths []string) map[string]any {
 	return kept
 }
 
-// compareHit looks at what a hit shows of its document.
+// compareHit checks the document that a hit shows.
 func (m *walkModel) compareHit(s *walkSearch, d *walkDoc, hit map[string]any) string {
 	retrieve, _ := s.body["attributesToRetrieve"].([]string)
 	paths := m.set.DisplayedAttributes
@@ -171,7 +171,7 @@ func (m *walkModel) compareHit(s *walkSearch, d *walkDoc, hit map[string]any) st
 	return m.compareMarks(s, d, formatted, positions)
 }
 
-// displayed returns what of some paths is displayed.
+// displayed returns the displayed paths among some paths.
 func (m *walkModel) displayed(paths []string) []string {
 	shown := []string{}
 	for _, path := range paths {
@@ -190,14 +190,14 @@ func (m *walkModel) displayed(paths []string) []string {
 	return shown
 }
 
-// compareDetails looks at what the details say of the words and typos of a hit, and of its place in orders.
+// compareDetails checks the score details of a hit: its words and typos, and its position in orders.
 func (m *walkModel) compareDetails(h walkHit, hit map[string]any) string {
 	details, _ := hit["_rankingScoreDetails"].(map[string]any)
 	for _, r := range h.ranks {
 		name := r.rule.name
 		if s := r.rule.sort; s != nil {
 			if s.geo || m.set.DisplayedAttributes != nil && !slices.Contains(m.set.DisplayedAttributes, s.field) {
-				continue // it is shown otherwise, or hidden
+				continue // shown in another form, or hidden
 			}
 			name = s.String()
 		}
@@ -226,8 +226,7 @@ func (m *walkModel) compareDetails(h walkHit, hit map[string]any) string {
 	return ""
 }
 
-// compareMarks looks at highlights: without their tags they are the text, they stand where positions say, and words as they
-// were typed are among them.
+// compareMarks checks highlights: without tags they equal the text, they agree with the match positions, and exact words are among them.
 func (m *walkModel) compareMarks(s *walkSearch, d *walkDoc, formatted, positions map[string]any) string {
 	t, ok := formatted["t"].(string)
 	original, isText := d.members["t"].(string)
@@ -264,7 +263,7 @@ func (m *walkModel) compareMarks(s *walkSearch, d *walkDoc, formatted, positions
 			typed[term.Word] = true
 		}
 	}
-	// Straße may be a stop word, which is marked in phrases alone, where strasse, of the same form, is none.
+	// Straße may be a stop word, which is highlighted only in phrases. strasse, of the same form, is not a stop word.
 	for _, token := range m.set.analyzer.Tokens(nil, original, nil, true) {
 		inside := func(start, length int) bool { return start <= token.Start && token.Start < start+length }
 		found := false
@@ -278,7 +277,7 @@ func (m *walkModel) compareMarks(s *walkSearch, d *walkDoc, formatted, positions
 	return ""
 }
 
-// compareCrop looks at a crop: a part of the text, of as many words at most.
+// compareCrop checks a crop: it is a part of the text with at most so many words.
 func (m *walkModel) compareCrop(d *walkDoc, formatted map[string]any, words int) string {
 	t, ok := formatted["t"].(string)
 	original, isText := d.members["t"].(string)
@@ -298,7 +297,7 @@ func (m *walkModel) compareCrop(d *walkDoc, formatted map[string]any, words int)
 	return ""
 }
 
-// compareFacets looks at the values of facets, and how many documents have them.
+// compareFacets checks the values of facets and their numbers of documents.
 func (m *walkModel) compareFacets(s *walkSearch, candidates []*walkDoc, a *walkAnswer) string {
 	if s.facets == nil {
 		return ""

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// allowed returns the words and the phrases of a node that count for a document at its level.
+// allowed returns the words and phrases of a node that count for a document at its level.
 func (w *walkQuery) allowed(d *walkDoc, r *walkReading, i int) (words []string, phrases [][]string) {
 	n := r.nodes[i]
 	if r.levels[i] == walkWordOnly && !n.wide {
@@ -35,7 +35,7 @@ func (w *walkQuery) allowed(d *walkDoc, r *walkReading, i int) (words []string, 
 	return words, phrases
 }
 
-// eachSpot calls f for the places of a node's words in all fields, and of the first words of its phrases in those that are searched.
+// eachSpot calls f for the positions of a node's words in all fields, and of the first words of its phrases in searched fields.
 func (w *walkQuery) eachSpot(d *walkDoc, r *walkReading, i int, f func(walkSpot)) {
 	words, phrases := w.allowed(d, r, i)
 	for _, word := range words {
@@ -52,7 +52,7 @@ func (w *walkQuery) eachSpot(d *walkDoc, r *walkReading, i int, f func(walkSpot)
 	}
 }
 
-// apart is the distance of two neighbouring nodes, 0 to 3.
+// apart is the distance of two adjacent nodes, 0 to 3.
 func (w *walkQuery) apart(d *walkDoc, r *walkReading, i, j int) int {
 	type end struct {
 		word   string
@@ -91,7 +91,7 @@ func (w *walkQuery) apart(d *walkDoc, r *walkReading, i, j int) int {
 	return least
 }
 
-// walkBucket is the position that stands for a stretch of positions.
+// walkBucket returns the position that represents a range of positions.
 func walkBucket(position int) int {
 	switch {
 	case position < 16:
@@ -118,7 +118,7 @@ func walkPositionCost(bucket, asked, more int) int {
 	return 10
 }
 
-// exactAttribute is 0 when a field is what was typed, 1 when one begins so, 2 otherwise.
+// exactAttribute is 0 if a field equals the query, 1 if one starts with it, otherwise 2.
 func (w *walkQuery) exactAttribute(c *walkCandidate) int {
 	byTerm := map[int]*walkNode{}
 	for _, r := range c.readings {

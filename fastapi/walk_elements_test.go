@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// walkElements is the pattern of the attributes whose objects filters ask one by one.
+// walkElements is the pattern of the attributes whose objects are filtered separately.
 const walkElements = "v.*"
 
 // elements makes what stands at v: objects, in arrays or alone, and what is no object.

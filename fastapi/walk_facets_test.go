@@ -8,7 +8,7 @@ import (
 	"svc/internal/text"
 )
 
-// facetSearch looks for values of a facet that begin as something does.
+// facetSearch searches for values of a facet by prefix.
 func (w *walk) facetSearch() {
 	w.c.t.Helper()
 	m := w.model
@@ -58,14 +58,14 @@ func (w *walk) facetSearch() {
 	for _, h := range got.FacetHits {
 		folded[string(text.FacetKey(nil, []byte(h.Value)))] = h.Count
 	}
-	// What was asked for orders values folded further than here.
+	// With a query, values are in the order of forms that are folded further than here.
 	exact := asked == ""
 	if why := compareCounts(counts, folded, m.set.Faceting.MaxValuesPerFacet, m.set.byCount(field), exact); why != "" {
 		w.c.t.Fatalf("facet search %s: %s\n got %s\nwant %v\n%s", encode(body), why, answer, counts, w.state())
 	}
 }
 
-// begins reports whether a value begins as what was asked, a few typos allowed.
+// begins reports whether a value starts with the query, with a few typos.
 func (m *walkModel) begins(field, key, asked string, number bool) bool {
 	typo := &m.set.TypoTolerance
 	asked, key = text.FacetSearchKey(asked, nil), text.FacetSearchKey(key, nil)
@@ -93,7 +93,7 @@ func (m *walkModel) begins(field, key, asked string, number bool) bool {
 	return walkDistance([]rune(asked), []rune(key), true) <= budget
 }
 
-// compareCounts compares values of a facet, of which most are shown: the most frequent, or the first.
+// compareCounts compares the values of a facet. At most most of them are shown: the most frequent, or the first.
 func compareCounts(want, got map[string]int, most int, byCount, texts bool) string {
 	if len(got) != min(most, len(want)) {
 		return fmt.Sprintf("%d values of %d", len(got), len(want))

@@ -15,31 +15,31 @@ import (
 	"svc/internal/text"
 )
 
-// walkModel is what an index holds, kept as simply as can be: documents as they are, looked at one by one.
+// walkModel is the reference for an index: it keeps the documents as sent and tests them one by one.
 type walkModel struct {
-	docs   []*walkDoc // in the order of their numbers in the index
+	docs   []*walkDoc // ordered by their numbers in the index
 	known  map[string]bool
 	set    walkSettings
-	stayed map[string]int // places of documents by id, before some writes; those that are deleted may come back elsewhere
+	stayed map[string]int // positions of documents by id before some writes; deleted ones may return at other positions
 }
 
-// walkDoc is a document, and what it has at each path.
+// walkDoc is a document, with its values at each path.
 type walkDoc struct {
 	id      string
 	members map[string]any
 	fields  map[string]*walkField
 	words   map[string][]walkSpot
 
-	elements map[string][]*walkDoc // by path, of those that were asked for
+	elements map[string][]*walkDoc // by path, as far as requested
 }
 
-// walkField is what a document has at one path.
+// walkField has the values of a document at one path.
 type walkField struct {
 	path        string
 	null, empty bool
 	numbers     []walkNumber
-	keys        []string // of strings and booleans: as facets compare them
-	spellings   []string // the same as they were written
+	keys        []string // strings and booleans as facets compare them
+	spellings   []string // the same as written
 	positions   text.Positions
 }
 
@@ -55,7 +55,7 @@ func (m *walkModel) byID(id string) *walkDoc {
 	return nil
 }
 
-// put adds or replaces a document; merge keeps the members that it does not have.
+// put adds or replaces a document. With merge, it keeps the other members of the existing document.
 func (m *walkModel) put(members map[string]any, merge bool) {
 	id := fmt.Sprint(members["id"])
 	d := m.byID(id)
@@ -69,7 +69,7 @@ func (m *walkModel) put(members map[string]any, merge bool) {
 	m.read(d)
 }
 
-// remove deletes the documents that are meant.
+// remove deletes the selected documents.
 func (m *walkModel) remove(meant func(*walkDoc) bool) {
 	m.docs = slices.DeleteFunc(m.docs, func(d *walkDoc) bool {
 		if !meant(d) {
@@ -80,7 +80,7 @@ func (m *walkModel) remove(meant func(*walkDoc) bool) {
 	})
 }
 
-// reread reads all documents again, as they are under the settings of now.
+// reread parses all documents again under the current settings.
 func (m *walkModel) reread() {
 	for _, d := range m.docs {
 		m.read(d)
@@ -99,7 +99,7 @@ func (m *walkModel) read(d *walkDoc) {
 	}
 }
 
-// walkReader hears of the values of a document.
+// walkReader receives the values of a document.
 type walkReader struct {
 	m      *walkModel
 	d      *walkDoc
@@ -161,7 +161,7 @@ func (r *walkReader) Empty(field int) { r.fields[field].empty = true }
 
 var noField = &walkField{}
 
-// at returns what a document has at a path.
+// at returns the values of a document at a path.
 func (d *walkDoc) at(path string) *walkField {
 	if f := d.fields[path]; f != nil {
 		return f
@@ -169,7 +169,7 @@ func (d *walkDoc) at(path string) *walkField {
 	return noField
 }
 
-// point returns where a document is.
+// point returns the location of a document.
 func (d *walkDoc) point() (lat, lng float64, ok bool) {
 	p, ok := d.members["_geo"].(map[string]any)
 	if !ok {
@@ -178,14 +178,14 @@ func (d *walkDoc) point() (lat, lng float64, ok bool) {
 	return p["lat"].(float64), p["lng"].(float64), true
 }
 
-// covers reports whether one of the names is that of a field, or of one above it.
+// covers reports whether one of the names is a field or contains it.
 func covers(names []string, field string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return name == field || strings.HasPrefix(field, name+".") })
 }
 
-// walkValue is what a document is sorted by.
+// walkValue is the sort key of a document.
 type walkValue struct {
-	class  int // 0 number, 1 text, 2 nothing
+	class  int // 0 number, 1 text, 2 missing
 	number walkNumber
 	text   string
 }
@@ -198,7 +198,7 @@ func (v walkValue) compare(o walkValue, desc bool) int {
 	return cmp.Or(cmp.Compare(v.class, o.class), c)
 }
 
-// sortValue is the value that stands first among those of a field.
+// sortValue returns the first value of a field in sort order.
 func (d *walkDoc) sortValue(field string, desc bool) walkValue {
 	f := d.at(field)
 	all := []walkValue{noWalkValue}
@@ -211,7 +211,7 @@ func (d *walkDoc) sortValue(field string, desc bool) walkValue {
 	return slices.MinFunc(all, func(a, b walkValue) int { return a.compare(b, desc) })
 }
 
-// walkSort is an entry of a request's sort, or a rule that is one.
+// walkSort is an entry of the sort of a request, or a rule that sorts.
 type walkSort struct {
 	field    string
 	desc     bool
@@ -247,14 +247,13 @@ func (s walkSort) compare(a, b *walkDoc) int {
 	return distance(a).compare(distance(b), s.desc)
 }
 
-// walkFacet is a value of a facet, and how many documents have it.
+// walkFacet is a value of a facet with its number of documents.
 type walkFacet struct {
 	walkValue
 	count int
 }
 
-// walkFacets counts the values of a field among documents. Numbers stand under their text, as equal strings do;
-// a document with both counts once.
+// walkFacets counts the values of a field. Numbers are listed by their text, like equal strings; a document with both counts once.
 func walkFacets(docs []*walkDoc, field string) (facets map[string]*walkFacet, spellings map[string][]string, numbers []walkNumber) {
 	facets, spellings = map[string]*walkFacet{}, map[string][]string{}
 	for _, d := range docs {
@@ -282,8 +281,8 @@ func walkFacets(docs []*walkDoc, field string) (facets map[string]*walkFacet, sp
 	return facets, spellings, numbers
 }
 
-// firstFacets are the values that are shown: the most frequent, and of equal counts the first in their order, or the first alone.
-// Where they are not listed by count, numbers stand in the order of their texts, as long as there are few documents.
+// firstFacets returns the values that are shown: the most frequent ones, with ties in their order, or the first ones. If they are not
+// listed by count, numbers are in the order of their texts, which svc uses for few documents.
 func firstFacets(facets map[string]*walkFacet, most int, byCount bool) map[string]int {
 	keys := slices.SortedFunc(maps.Keys(facets), func(a, b string) int {
 		x, y := facets[a], facets[b]

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// walkNumber is a number exactly: integers of 64 bits as they are written, any other number as the float64 next to it.
+// walkNumber is an exact number: 64-bit integers as written, other numbers as the nearest float64.
 type walkNumber struct{ *big.Rat }
 
 func walkFloat(f float64) walkNumber { return walkNumber{new(big.Rat).SetFloat64(f)} }
 
-// parseWalkNumber reads what documents and filters write.
+// parseWalkNumber parses a number of a document or filter.
 func parseWalkNumber(s string) (walkNumber, bool) {
 	if n, ok := new(big.Int).SetString(s, 10); ok && (n.IsInt64() || n.IsUint64()) {
 		return walkNumber{new(big.Rat).SetInt(n)}, true
@@ -26,12 +26,12 @@ func parseWalkNumber(s string) (walkNumber, bool) {
 	return walkFloat(f), true
 }
 
-// large reports whether float64 have no room for all integers as large.
+// large reports whether float64 cannot represent all integers of this size.
 func (x walkNumber) large() bool {
 	return x.IsInt() && x.Num().CmpAbs(big.NewInt(1<<53)) >= 0 && (x.Num().IsInt64() || x.Num().IsUint64())
 }
 
-// text is what facets show.
+// text is the form in facets.
 func (x walkNumber) text() string {
 	if x.large() {
 		return x.Num().String()
@@ -40,7 +40,7 @@ func (x walkNumber) text() string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// value is what stands in an answer, as decodeExactly gives it.
+// value is the form in an answer, as returned by decodeExactly.
 func (x walkNumber) value() any {
 	if x.large() {
 		return largeMark + x.Num().String()
@@ -49,10 +49,10 @@ func (x walkNumber) value() any {
 	return f
 }
 
-// largeMark begins the texts that stand for large integers.
+// largeMark starts the texts that represent large integers.
 const largeMark = "#"
 
-// decodeExactly decodes JSON with texts in the place of integers that are large, which encoding/json would round.
+// decodeExactly decodes JSON with texts in place of large integers, which encoding/json would round.
 func decodeExactly(body string, into any) error {
 	d := json.NewDecoder(strings.NewReader(body))
 	d.UseNumber()

@@ -9,20 +9,20 @@ import (
 	"svc/internal/query"
 )
 
-// walkReading is one way to read a query for a document: nodes that cover its terms, some terms dropped.
+// walkReading is an interpretation of the query for a document: nodes that cover its terms, except dropped ones.
 type walkReading struct {
 	nodes   []*walkNode
 	levels  []int
 	dropped int
 }
 
-// walkCandidate is a document that a query finds, with the readings that are still the best under the rules so far.
+// walkCandidate is a matching document, with its readings that are best under the rules so far.
 type walkCandidate struct {
 	*walkDoc
 	readings []walkReading
 }
 
-// readings returns all ways in which a document can be reached, single words before longer nodes.
+// readings returns all readings that match a document, single words before longer nodes.
 func (w *walkQuery) readings(d *walkDoc) []walkReading {
 	var all []walkReading
 	terms := w.Terms.Terms
@@ -45,17 +45,17 @@ func (w *walkQuery) readings(d *walkDoc) []walkReading {
 	return all
 }
 
-// walkRule is one rule of a search: the name of one of the settings, or an order.
+// walkRule is a rule of a search: the name of a ranking rule, or an order.
 type walkRule struct {
 	name  string
 	sort  *walkSort
 	score *walkScoring
 }
 
-// judges reports whether the rule looks at how the query matched.
+// judges reports whether the rule depends on how the query matched.
 func (r *walkRule) judges() bool { return r.sort == nil && r.score == nil }
 
-// walkRank is how a rule judged a document: the best possible rank is ranks.
+// walkRank is the rank that a rule gives to a document, out of ranks.
 type walkRank struct {
 	rule        walkRule
 	rank, ranks int
@@ -72,7 +72,7 @@ func walkScore(ranks []walkRank) float64 {
 	return rank / all
 }
 
-// rules is the list of rules of a search.
+// rules returns the rules of a search.
 func (s *walkSettings) rules(sort []walkSort, scoring *walkScoring, words, all bool) []walkRule {
 	var rules []walkRule
 	add := func(name string) {
@@ -117,7 +117,7 @@ func (s *walkSettings) rules(sort []walkSort, scoring *walkScoring, words, all b
 	return rules
 }
 
-// judge costs documents under a rule, and leaves them the readings that cost least. best is the cost of nothing wrong plus one.
+// judge computes the costs of documents under a rule, and leaves them their cheapest readings. ranks is the number of possible ranks.
 func (w *walkQuery) judge(cs []*walkCandidate, rule walkRule, narrowed, worded bool) (costs []int, ranks int) {
 	costs = make([]int, len(cs))
 	terms := len(w.Terms.Terms)
@@ -248,7 +248,7 @@ func (w *walkQuery) wordsRanks() int {
 	return 1 + max(0, phraseWords-1) + removable
 }
 
-// joining is what a node costs in typos for being several words written as one.
+// joining is the number of typos that a node costs because it joins several words.
 func (n *walkNode) joining() int {
 	if n.len == 1 {
 		return 0
@@ -274,8 +274,7 @@ func (w *walkQuery) isExact(d *walkDoc, r *walkReading, i int) bool {
 	return n.len == 1 && (n.IsPhrase() || r.levels[i] <= 0) && w.isTyped(d, n)
 }
 
-// most is the largest sum over readings: the first of each document, or, before a rule has looked at them, all that the
-// query has.
+// most is the largest sum over readings: the first one of each document or, before a rule judged them, all readings of the query.
 func (w *walkQuery) most(cs []*walkCandidate, narrowed bool, pair int, of func(n *walkNode, level int) int) int {
 	best := 0
 	sum := func(nodes []*walkNode, level func(i int) int) {
@@ -310,7 +309,7 @@ func (w *walkQuery) most(cs []*walkCandidate, narrowed bool, pair int, of func(n
 	return best
 }
 
-// walkBefore orders readings as they are tried: at the first difference the earlier term, then the shorter node.
+// walkBefore orders readings by their first difference: the earlier term, then the shorter node.
 func walkBefore(a, b []*walkNode) int {
 	for i := range min(len(a), len(b)) {
 		if c := cmp.Or(cmp.Compare(a[i].term, b[i].term), cmp.Compare(a[i].len, b[i].len)); c != 0 {

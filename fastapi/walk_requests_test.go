@@ -31,12 +31,12 @@ func (r walkRandom) phrase(most int) string {
 	return b.String()
 }
 
-// large makes an integer among others that have one float64.
+// large makes an integer that shares its float64 with others.
 func (r walkRandom) large() uint64 {
 	return pick[uint64](r, 1<<53, 1<<63-2, math.MaxUint64-3) + uint64(r.IntN(4))
 }
 
-// id makes an id: one of so many, or a large one.
+// id makes an id below ids, or a large one.
 func (r walkRandom) id(ids int) uint64 {
 	if r.chance(15) {
 		return r.large()
@@ -61,7 +61,7 @@ func (r walkRandom) value() any {
 	return r.scalar()
 }
 
-// document makes a document, or a part of one, with one of so many ids. They are numbers, or texts that say the same.
+// document makes a document, or a part of one, with an id below ids as a number or text.
 func (r walkRandom) document(ids int) map[string]any {
 	doc := map[string]any{"id": r.id(ids)}
 	if r.chance(10) {
@@ -103,7 +103,7 @@ func (r walkRandom) document(ids int) map[string]any {
 	return doc
 }
 
-// joined makes a filter of some that leaf makes, and the test of one document.
+// joined combines filters that leaf makes, and returns the test of a document.
 func (r walkRandom) joined(depth int, leaf func() (string, func(*walkDoc) bool)) (string, func(*walkDoc) bool) {
 	if depth == 0 || r.chance(50) {
 		return leaf()
@@ -120,12 +120,12 @@ func (r walkRandom) joined(depth int, leaf func() (string, func(*walkDoc) bool))
 	}
 }
 
-// filter makes a filter over the fields that filters may use, and the test of one document.
+// filter makes a filter over filterable fields, and the test of a document.
 func (r walkRandom) filter(m *walkModel, depth int) (string, func(*walkDoc) bool) {
 	return r.joined(depth, func() (string, func(*walkDoc) bool) { return r.part(m) })
 }
 
-// part makes a filter that joins no others.
+// part makes a filter that does not combine others.
 func (r walkRandom) part(m *walkModel) (string, func(*walkDoc) bool) {
 	if m.set.filters("v.c") && r.chance(25) {
 		return r.braces(m, "v")
@@ -218,7 +218,7 @@ func (r walkRandom) condition(m *walkModel, field string) (string, func(*walkDoc
 	}
 }
 
-// canFilter reports whether some field may be filtered by.
+// canFilter reports whether any field is filterable.
 func (m *walkModel) canFilter() bool { return slices.ContainsFunc(walkFacetFields, m.set.filters) }
 
 // order makes the entries of a sort.
@@ -228,7 +228,7 @@ func (r walkRandom) order(m *walkModel) []walkSort {
 		switch {
 		case !m.set.sorts(field):
 		case field == "_geo":
-			lat, lng := float64(r.IntN(160)-80)+0.37, float64(r.IntN(340)-170)+0.21 // no two places are as far from there
+			lat, lng := float64(r.IntN(160)-80)+0.37, float64(r.IntN(340)-170)+0.21 // no two locations have the same distance
 			by = append(by, walkSort{geo: true, lat: lat, lng: lng, desc: r.chance(50)})
 		default:
 			by = append(by, walkSort{field: field, desc: r.chance(50)})
@@ -349,7 +349,7 @@ func (r walkRandom) search(m *walkModel) *walkSearch {
 	return s
 }
 
-// look asks for highlights, positions or crops.
+// look requests highlights, positions or crops.
 func (r walkRandom) look(s *walkSearch) {
 	if !r.chance(30) {
 		return
@@ -363,7 +363,7 @@ func (r walkRandom) look(s *walkSearch) {
 	}
 }
 
-// page asks for a part of what is found.
+// page requests a page of the hits.
 func (r walkRandom) page(s *walkSearch) {
 	switch {
 	case r.chance(30):
@@ -377,7 +377,7 @@ func (r walkRandom) page(s *walkSearch) {
 	}
 }
 
-// params is the search as it is asked for with GET, which cannot say that a list is empty.
+// params returns the search as parameters of GET, which cannot express empty lists.
 func (s *walkSearch) params() (_ string, ok bool) {
 	params := url.Values{}
 	if s.scoring != nil {

@@ -9,7 +9,7 @@ import (
 	"svc/internal/geo"
 )
 
-// walkScoring are score functions as they are sent.
+// walkScoring has score functions as sent.
 type walkScoring struct {
 	Levels    int            `json:"levels"`
 	Functions []walkFunction `json:"functions"`
@@ -57,7 +57,7 @@ func (r walkRandom) scoring(open func(string) bool) *walkScoring {
 	return s
 }
 
-// level is how high a document stands.
+// level returns the score level of a document.
 func (s *walkScoring) level(m *walkModel, d *walkDoc) int {
 	sum, low, high := 0.0, 0.0, 0.0
 	for _, f := range s.Functions {
@@ -123,7 +123,7 @@ func (f *walkFunction) decay(distance float64) float64 {
 	return max(1-float64(0.5*d), 0)
 }
 
-// sent is the functions as the model reads them: as numbers of JSON.
+// sent returns the functions as the model reads them, with JSON numbers.
 func (s *walkScoring) sent() *walkScoring {
 	var again walkScoring
 	if err := json.Unmarshal([]byte(encode(s)), &again); err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// walkSearch is a search, as it is sent and as the model answers it.
+// walkSearch is a search, as sent and as the model answers it.
 type walkSearch struct {
 	body     map[string]any
 	q        string
@@ -25,7 +25,7 @@ type walkSearch struct {
 	scored        bool    // hits have scores
 }
 
-// walkFound is what a search has to find.
+// walkFound is the expected result of a search.
 type walkFound struct {
 	hits       []walkHit
 	candidates []*walkDoc
@@ -81,7 +81,7 @@ func (m *walkModel) find(s *walkSearch) walkFound {
 	return found
 }
 
-// first reports whether no value of a field was seen before, and notes them.
+// first reports whether no value of a field was seen before, and records them.
 func (d *walkDoc) first(field string, seen map[string]bool) bool {
 	var values []string
 	for _, x := range d.at(field).numbers {
@@ -109,7 +109,7 @@ type walkPage struct {
 	skip, limit int
 	hits        []walkHit
 	seen        map[string]bool
-	gone        map[*walkDoc]bool // no candidates any more
+	gone        map[*walkDoc]bool // no longer candidates
 }
 
 func (p *walkPage) rank(cs []*walkCandidate, rule int, narrowed, entered bool, ranks []walkRank) {
@@ -134,7 +134,7 @@ func (p *walkPage) rank(cs []*walkCandidate, rule int, narrowed, entered bool, r
 	r := p.rules[rule]
 	graph := r.judges()
 	if graph && r.name != "words" && !entered {
-		for _, c := range cs { // the readings that miss the fewest words count
+		for _, c := range cs { // only readings that miss the fewest words count
 			fewest := slices.MinFunc(c.readings, func(a, b walkReading) int { return cmp.Compare(a.dropped, b.dropped) }).dropped
 			c.readings = slices.DeleteFunc(c.readings, func(r walkReading) bool { return r.dropped > fewest })
 		}
@@ -176,7 +176,7 @@ func (p *walkPage) add(cs []*walkCandidate, ranks []walkRank) {
 			if !c.first(p.distinct, p.seen) {
 				continue
 			}
-			for _, d := range p.docs { // all others with one of its values are out
+			for _, d := range p.docs { // drops all others with one of its values
 				own := map[string]bool{}
 				c.first(p.distinct, own)
 				if d != c.walkDoc && !d.first(p.distinct, own) {

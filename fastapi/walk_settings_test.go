@@ -10,7 +10,7 @@ import (
 	"svc/internal/text"
 )
 
-// walkSettings are the settings of an index as the walk knows them: nil lists stand for all.
+// walkSettings are the settings of an index in the model. nil lists mean all.
 type walkSettings struct {
 	SearchableAttributes walkRanks           `json:"searchableAttributes"`
 	DisplayedAttributes  []string            `json:"displayedAttributes"`
@@ -43,7 +43,7 @@ type walkSettings struct {
 	analyzer *text.Analyzer
 }
 
-// walkRanks are the searchable attributes by their rank: those of a group have the same one. nil stands for all.
+// walkRanks are groups of searchable attributes of equal rank. nil means all.
 type walkRanks [][]string
 
 func (w *walkRanks) UnmarshalJSON(b []byte) error {
@@ -68,16 +68,16 @@ func (w *walkRanks) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// walkFilterable are the filterable attributes. Rules have names of fields with nothing below them, or walkElements.
+// walkFilterable are the filterable attributes. Rules name fields without nested ones, or walkElements.
 type walkFilterable []walkFilter
 
-// walkFilter is an entry of them: a name, or a rule with features for one.
+// walkFilter is an entry of walkFilterable: a name, or a rule with features.
 type walkFilter struct {
 	name            string
 	infix, elements bool
 }
 
-// has reports whether an entry is about a field.
+// has reports whether an entry includes a field.
 func (f *walkFilter) has(field string) bool {
 	switch {
 	case f.elements:
@@ -114,7 +114,7 @@ func (w *walkFilterable) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// walkDefaults are the values of the members that the walk changes, where nothing is set.
+// walkDefaults are the default values of the members that the walk changes.
 var walkDefaults = map[string]any{
 	"searchableAttributes": []string{"*"}, "displayedAttributes": []string{"*"},
 	"filterableAttributes": []string{}, "sortableAttributes": []string{},
@@ -128,7 +128,7 @@ var walkDefaults = map[string]any{
 	"faceting":   map[string]any{"maxValuesPerFacet": 100, "sortFacetValuesBy": map[string]any{"*": "alpha"}},
 }
 
-// parseWalkSettings reads a whole object of settings.
+// parseWalkSettings parses a whole settings object.
 func parseWalkSettings(all map[string]any) walkSettings {
 	raw, err := json.Marshal(all)
 	if err != nil {
@@ -146,24 +146,24 @@ func parseWalkSettings(all map[string]any) walkSettings {
 	return s
 }
 
-// searches reports whether the words of a field are looked for.
+// searches reports whether a field is searchable.
 func (s *walkSettings) searches(field string) bool {
 	return !covers([]string{"_geo"}, field) && (s.SearchableAttributes == nil || covers(slices.Concat(s.SearchableAttributes...), field))
 }
 
-// weight is the place of a field among the searchable attributes.
+// weight is the rank of a field among the searchable attributes.
 func (s *walkSettings) weight(field string) int {
 	return max(0, slices.IndexFunc(s.SearchableAttributes, func(names []string) bool { return covers(names, field) }))
 }
 
 func (s *walkSettings) maxWeight() int { return max(0, len(s.SearchableAttributes)-1) }
 
-// exact reports whether the words of a field may not be misspelt.
+// exact reports whether words of a field must match without typos.
 func (s *walkSettings) exact(field string) bool {
 	return covers(s.TypoTolerance.DisableOnAttributes, field)
 }
 
-// infix reports whether words of a field are found by parts of them: the first entry that has the field decides.
+// infix reports whether words of a field match by their parts: the first entry with the field decides.
 func (s *walkSettings) infix(field string) bool {
 	for _, f := range s.FilterableAttributes {
 		if f.has(field) {
@@ -178,10 +178,10 @@ func (s *walkSettings) filters(field string) bool {
 }
 func (s *walkSettings) sorts(field string) bool { return covers(s.SortableAttributes, field) }
 
-// sorting reports whether requests may ask for an order.
+// sorting reports whether requests may sort.
 func (s *walkSettings) sorting() bool { return slices.Contains(s.RankingRules, "sort") }
 
-// byCount reports whether the most frequent values of a facet come first.
+// byCount reports whether the values of a facet are listed by count.
 func (s *walkSettings) byCount(facet string) bool {
 	if order, ok := s.Faceting.SortFacetValuesBy[facet]; ok {
 		return order == "count"
@@ -189,7 +189,7 @@ func (s *walkSettings) byCount(facet string) bool {
 	return s.Faceting.SortFacetValuesBy["*"] == "count"
 }
 
-// synonyms returns the setting as queries use it: words of the key joined by spaces → values as lists of words.
+// synonyms returns the synonyms as queries use them: the words of a key, joined by spaces, to values as lists of words.
 func (s *walkSettings) synonyms() map[string][][]string {
 	read := func(phrase string, stops bool) []string {
 		var words []string
@@ -206,7 +206,7 @@ func (s *walkSettings) synonyms() map[string][][]string {
 	of := map[string][][]string{}
 	for key, values := range s.Synonyms {
 		words := strings.Join(read(key, false), " ")
-		if words == "" { // stop words alone
+		if words == "" { // only stop words
 			var plain []string
 			for _, word := range read(key, true) {
 				plain = append(plain, text.FormOf(word))
@@ -226,7 +226,7 @@ func (s *walkSettings) synonyms() map[string][][]string {
 	return of
 }
 
-// walkRandom makes what the walk sends.
+// walkRandom generates the requests of the walk.
 type walkRandom struct {
 	*rand.Rand
 	many bool // hundreds of words and documents
@@ -249,15 +249,15 @@ var (
 	walkTexts       = []string{"t", "u", "o", "o.p", "g"}
 	walkFacetFields = []string{"g", "o.k", "n", "b", "x", "o", "id"}
 	walkGrams       = []string{"sun", "flower", "sunflower", "sunflowers", "new", "york", "newyork", "city", "red", "car", "redcar", "ab", "abc", "aab"}
-	// walkForms are words that are read as others: symbols are no part of them, ß is ss, entries of the dictionary have any case, and the
-	// Arabic article is optional.
+	// walkForms are words with the form of other words: symbols are not part of words, ß is ss, entries of the dictionary match in any
+	// case, and the Arabic article is optional.
 	walkForms      = []string{"Straße", "strasse", "STRAẞE", "straß", "€12", "fox™", "red→car", "E-Mail", "e-mail", "C++", "c++", "New York", "الكتاب", "كتاب", "كتب"}
 	walkVocabulary = append([]string{"planet", "planets", "plamet", "plnaet", "planetary", "lanet", "astronomy", "astronony", "zstronomy",
 		"jumped", "jump", "lazy", "über", "uber", "over", "café", "Cafe", "e", "mail", "email", "the", "The", "of", "a", "12", "123", "12345", "1.5",
 		"foxe", "fox", "sword", "words", "catalog", "hello"}, append(walkGrams, walkForms...)...)
 )
 
-// change makes new values of some settings; null resets one.
+// change makes new values of some settings; null resets a setting.
 func (r walkRandom) change() map[string]any {
 	change := map[string]any{}
 	for _, name := range some(r, 4, slices.Sorted(maps.Keys(walkDefaults))...) {
@@ -349,7 +349,7 @@ func (r walkRandom) setting(name string) any {
 	}
 }
 
-// attributes is a list of some, or of all.
+// attributes returns some names, or all.
 func (r walkRandom) attributes(most int, from ...string) []string {
 	if r.chance(30) {
 		return []string{"*"}
@@ -357,7 +357,7 @@ func (r walkRandom) attributes(most int, from ...string) []string {
 	return some(r, most, from...)
 }
 
-// ranks puts some neighbours of a list into groups.
+// ranks groups some adjacent names.
 func (r walkRandom) ranks(names []string) []any {
 	entries := []any{}
 	for len(names) > 0 {
@@ -371,7 +371,7 @@ func (r walkRandom) ranks(names []string) []any {
 	return entries
 }
 
-// settingsAfter returns settings after a change. What is an object is merged, a member at a time.
+// settingsAfter returns settings after a change. Objects are merged member by member.
 func settingsAfter(all, change map[string]any) map[string]any {
 	all = maps.Clone(all)
 	for name, value := range change {

@@ -25,11 +25,11 @@ var (
 	walkSeed     = flags.Uint64("walk.seed", 0, "seed of TestWalk; 0: another one each time")
 )
 
-// walkRun is how many requests one index sees; then the next begins with another seed.
+// walkRun is the number of requests that one index gets; then a new index starts with another seed.
 const walkRun = 500
 
-// TestWalk changes settings and documents at random, as clients do, and compares what searches, lists and statistics answer with
-// a model that looks at the documents one by one. The server is closed and opened again meanwhile, and segments are merged.
+// TestWalk changes settings and documents at random like a client, and compares searches, lists and statistics with a model that checks
+// the documents one by one. In between, the server is restarted and segments are merged.
 func TestWalk(t *testing.T) {
 	defer func(bytes, block int) { segment.MinInfixBytes, segment.InfixBlockBytes = bytes, block }(segment.MinInfixBytes, segment.InfixBlockBytes)
 	segment.MinInfixBytes, segment.InfixBlockBytes = 1, 8
@@ -45,7 +45,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// walk is one index on its way.
+// walk is a walk over one index.
 type walk struct {
 	walkRandom
 	t     *testing.T
@@ -53,11 +53,11 @@ type walk struct {
 	c     *client
 	model *walkModel
 	all   map[string]any // settings
-	spare *walk          // another index, which takes the place of this one now and then; its model and settings alone are used
-	asked []*walkSearch  // lately, to be asked again after changes
-	ids   int            // that documents have: few, so that writes meet
-	left  int            // requests
-	path  []string       // of writes
+	spare *walk          // another index, swapped with this one now and then; only its model and settings are used
+	asked []*walkSearch  // recent searches, repeated after changes
+	ids   int            // number of ids: few, so that writes collide
+	left  int            // requests left
+	path  []string       // writes so far
 }
 
 func walkOnce(t *testing.T, seed uint64) {
@@ -91,7 +91,7 @@ func walkOnce(t *testing.T, seed uint64) {
 	}
 }
 
-// open starts a server on the files of the walk; it ends with t.
+// open starts a server on the files of the walk, which ends with t.
 func (w *walk) open(t *testing.T) *client {
 	o := Options{Logger: slog.New(slog.DiscardHandler)}
 	catalog, err := index.OpenCatalog(filepath.Join(w.dir, "indexes"), index.Options{
@@ -118,7 +118,7 @@ func (w *walk) open(t *testing.T) *client {
 	return newClient(t, o)
 }
 
-// done waits for a task, which has to succeed, and returns its details.
+// done waits for a task, which must succeed, and returns its details.
 func (w *walk) done(r reply) map[string]any {
 	w.c.t.Helper()
 	var ended struct {
@@ -141,7 +141,7 @@ func (w *walk) named() string {
 	return pick(w.walkRandom, "/indexes/walk", "/indexes/walk", "/indexes/also-walk")
 }
 
-// ask makes a request that answers at once.
+// ask sends a request that is answered at once.
 func (w *walk) ask(method, path, body string, into any) string {
 	w.c.t.Helper()
 	var r reply
@@ -218,7 +218,7 @@ func (w *walk) compare(s *walkSearch, body string) {
 	}
 }
 
-// searchBoth asks two searches at once.
+// searchBoth sends two searches at once.
 func (w *walk) searchBoth(s *walkSearch) {
 	w.c.t.Helper()
 	both := []*walkSearch{s, w.walkRandom.search(w.model)}
@@ -238,13 +238,13 @@ func (w *walk) searchBoth(s *walkSearch) {
 	}
 }
 
-// readOn asks for page after page behind a cursor, and returns the ids of all.
+// readOn reads page after page by cursor, and returns all ids.
 func (w *walk) readOn(path string, body map[string]any) (ids []string) {
 	w.c.t.Helper()
 	body = maps.Clone(body)
 	delete(body, "offset")
 	body["limit"], body["cursor"] = 1+w.IntN(9), ""
-	for range w.ids + 60 { // there are documents with large ids, too
+	for range w.ids + 60 { // some documents have large ids
 		var page struct {
 			Hits, Results []map[string]any
 			NextCursor    *string
@@ -280,8 +280,8 @@ func (w *walk) searchByCursor(s *walkSearch) bool {
 	return true
 }
 
-// searchForSuggestions has a search with a typo suggest others. Only a search without hits has suggestions, and each finds as many
-// documents as it says. It returns false for searches that have numbered pages or no query.
+// searchForSuggestions checks the suggestions of a search with a typo. Only a search without hits may have suggestions, and each must find
+// as many documents as it says. It returns false for searches with numbered pages or without a query.
 func (w *walk) searchForSuggestions(s *walkSearch) bool {
 	w.c.t.Helper()
 	q, _ := s.body["q"].(string)
@@ -310,13 +310,13 @@ func (w *walk) searchForSuggestions(s *walkSearch) bool {
 		body["q"] = other.Query
 		w.ask("POST", "/search", encode(body), &found)
 		if found.EstimatedTotalHits != other.EstimatedTotalHits || found.EstimatedTotalHits == 0 {
-			w.c.t.Fatalf("search %s finds %d, and is suggested with %d\n%s", encode(body), found.EstimatedTotalHits, other.EstimatedTotalHits, w.state())
+			w.c.t.Fatalf("search %s finds %d, but its suggestion says %d\n%s", encode(body), found.EstimatedTotalHits, other.EstimatedTotalHits, w.state())
 		}
 	}
 	return true
 }
 
-// state is what an answer depends on.
+// state returns everything that an answer depends on.
 func (w *walk) state() string {
 	return "settings " + encode(w.all) + "\ndocuments " + encode(w.model.members())
 }
@@ -330,7 +330,7 @@ func (m *walkModel) members() []any {
 	return all
 }
 
-// fetch lists documents by a filter, in an order.
+// fetch lists documents by a filter and an order.
 func (w *walk) fetch() {
 	w.c.t.Helper()
 	m := w.model

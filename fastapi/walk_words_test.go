@@ -11,19 +11,19 @@ import (
 	"svc/internal/text"
 )
 
-// walkNode is a term of a query, or two or three joined to one word, with all that it may stand for.
+// walkNode is a term of a query, or two or three terms joined to one word, with everything that it matches.
 type walkNode struct {
 	query.Term
 	term, len, budget int
 	parts             []string
-	wide              bool // a short prefix of so many words that it counts as one word
-	spread            bool // stop words stand between its words
+	wide              bool // a short prefix of many words that counts as one word
+	spread            bool // stop words are between its words
 	levels            [3]map[string]bool
 	phrases           [3][][]string
-	inside            map[string]bool // words that contain the word; they count in fields with infix
+	inside            map[string]bool // words that contain the word, for fields with infix
 }
 
-// written is what documents have that have a node as it was typed.
+// written returns the exact form of a node.
 func (n *walkNode) written() string {
 	if n.Stop {
 		return text.StopEntry(n.Word)
@@ -31,7 +31,7 @@ func (n *walkNode) written() string {
 	return n.Word
 }
 
-// Levels of a node: nothing was said of it yet; only the word as it is typed counts any more.
+// Levels of a node: not determined yet, or only the exact word counts.
 const (
 	walkAnyLevel = -1
 	walkWordOnly = -2
@@ -42,11 +42,11 @@ type walkQuery struct {
 	*walkModel
 	*query.Terms
 	nodes    []*walkNode
-	ranks    []int    // of the terms: when each may be dropped
+	ranks    []int    // order in which terms may be dropped
 	on       []string // fields searched; nil: all
 	synonyms map[string][][]string
 	words    []string        // of all documents, sorted
-	tolerant map[string]bool // words that stand somewhere where they may be misspelt
+	tolerant map[string]bool // words in a field that allows typos
 }
 
 func (m *walkModel) query(q, strategy string, on []string) *walkQuery {
@@ -84,7 +84,7 @@ func (m *walkModel) query(q, strategy string, on []string) *walkQuery {
 			longer.len++
 			longer.parts = append(slices.Clone(joined.parts), next.Word)
 			joined = &longer
-			if joined.spread = joined.spread || gap > 0; joined.spread { // stop words are between, so that there are nothing but synonyms
+			if joined.spread = joined.spread || gap > 0; joined.spread { // stop words are in between, so only synonyms match
 				joined.levels, joined.phrases, joined.budget, joined.Prefix = [3]map[string]bool{}, [3][][]string{}, 0, false
 				if joined.phrases[0] = w.synonyms[strings.Join(joined.parts, " ")]; len(joined.phrases[0]) > 0 {
 					w.nodes = append(w.nodes, joined)
@@ -100,7 +100,7 @@ func (m *walkModel) query(q, strategy string, on []string) *walkQuery {
 
 func (w *walkQuery) tolerates(field string) bool { return !w.set.exact(field) }
 
-// protected reports whether a word is a number that may not be misspelt.
+// protected reports whether a word is a number, for which typos are disabled.
 func (w *walkQuery) protected(word string) bool {
 	return w.set.TypoTolerance.DisableOnNumbers && strings.IndexFunc(word, func(c rune) bool {
 		return !unicode.IsNumber(c) && (c > unicode.MaxASCII || !unicode.IsPunct(c) && !unicode.IsSymbol(c))
@@ -120,10 +120,10 @@ func (w *walkQuery) budget(word string) int {
 	return 2
 }
 
-// add derives a node.
+// add computes what a node matches.
 func (w *walkQuery) add(n *walkNode) {
 	w.nodes = append(w.nodes, n)
-	for level := range n.levels { // of a joined node, what it was copied from has some
+	for level := range n.levels { // a joined node has those of the node that it was copied from
 		n.levels[level], n.phrases[level] = map[string]bool{}, nil
 	}
 	if n.IsPhrase() {
@@ -132,8 +132,8 @@ func (w *walkQuery) add(n *walkNode) {
 	}
 	n.budget = max(0, w.budget(n.Word)-(n.len-1))
 	typed := []rune(n.Word)
-	var whole, longer [3][]string // by level: misspelt words, and words that begin with a misspelt prefix
-	begun, asTyped := 0, false    // asTyped: some word begins as it is typed
+	var whole, longer [3][]string // by level: corrections, and words with a misspelt prefix
+	begun, asTyped := 0, false    // asTyped: some word starts with the exact prefix
 	n.levels[0][n.Word], n.levels[0][n.written()] = true, true
 	if n.Stop && slices.ContainsFunc(w.docs, func(d *walkDoc) bool { return d.words[n.written()] != nil }) {
 		asTyped = true
@@ -222,7 +222,7 @@ func (w *walkQuery) add(n *walkNode) {
 	}
 }
 
-// mostFrequent adds to a level of a node those of some words that most documents have.
+// mostFrequent adds the most frequent of some words to a level of a node.
 func (w *walkQuery) mostFrequent(n *walkNode, level int, words []string, most int) {
 	documents := map[string]int{}
 	for _, word := range words {
@@ -238,8 +238,8 @@ func (w *walkQuery) mostFrequent(n *walkNode, level int, words []string, most in
 	}
 }
 
-// walkDistance is the number of letters inserted, deleted, changed or swapped with the next; of a prefix to the nearest
-// beginning of b.
+// walkDistance is the number of letters inserted, deleted, changed or swapped with the next one. For a prefix it is the distance to the
+// nearest prefix of b.
 func walkDistance(a, b []rune, prefix bool) int {
 	t := make([][]int, len(b)+1)
 	best := math.MaxInt
@@ -266,7 +266,7 @@ func walkDistance(a, b []rune, prefix bool) int {
 	return min(best, t[len(b)][len(a)])
 }
 
-// hasPhrase reports whether words stand in a row in one field that is searched.
+// hasPhrase reports whether a searched field has the words consecutively.
 func (w *walkQuery) hasPhrase(d *walkDoc, words []string) bool {
 	if w.set.ProximityPrecision == "byAttribute" {
 		for i, word := range words {
@@ -295,10 +295,10 @@ func (w *walkQuery) hasPhrase(d *walkDoc, words []string) bool {
 
 func (w *walkQuery) searched(s walkSpot) bool { return w.on == nil || slices.Contains(w.on, s.field) }
 
-// partly reports whether words at a place are found by parts of them.
+// partly reports whether words at a position match by their parts.
 func (w *walkQuery) partly(s walkSpot) bool { return w.set.infix(s.field) }
 
-// counts reports whether a word of a node counts where it stands.
+// counts reports whether a word of a node counts at its position.
 func (w *walkQuery) counts(n *walkNode, level int, word string, s walkSpot) bool {
 	return level == 0 && n.len == 1 || !w.protected(word) && w.tolerates(s.field)
 }
@@ -325,7 +325,7 @@ func (w *walkQuery) level(d *walkDoc, n *walkNode) int {
 	return -1
 }
 
-// isTyped reports whether a document has a node as it was typed.
+// isTyped reports whether a document has the exact form of a node.
 func (w *walkQuery) isTyped(d *walkDoc, n *walkNode) bool {
 	if n.IsPhrase() {
 		return w.hasPhrase(d, n.Phrase)
@@ -333,8 +333,8 @@ func (w *walkQuery) isTyped(d *walkDoc, n *walkNode) bool {
 	return slices.ContainsFunc(d.words[n.written()], w.searched)
 }
 
-// accents is −1 for each word of the query that is typed with accents and stands so in a document, and 1 for each that is typed without
-// and has some wherever it stands. A prefix without accents counts as a word.
+// accents is the sum of −1 for each word typed with accents that the document has so, and 1 for each word typed without accents that has
+// some everywhere in it. A prefix without accents counts as a word.
 func (w *walkQuery) accents(d *walkDoc) (sum int) {
 	for _, t := range w.Terms.Terms {
 		forms := t.Phrase
@@ -356,7 +356,7 @@ func (w *walkQuery) accentsOf(d *walkDoc, form, typed string, prefix bool) int {
 	means := func(written, asked string) bool {
 		return written == asked || prefix && strings.HasPrefix(written, asked)
 	}
-	spelt := map[walkSpot]string{} // where the word has a spelling of its own
+	spelt := map[walkSpot]string{} // where the word has another spelling
 	for word, spots := range d.words {
 		if rest, ok := strings.CutPrefix(word, string(text.AppendSpellingRange(nil, "", true))); ok {
 			of, spelling, _ := strings.Cut(rest, "\x00")
@@ -391,13 +391,13 @@ func (w *walkQuery) accentsOf(d *walkDoc, form, typed string, prefix bool) int {
 	return 0
 }
 
-// excluded reports whether a negative forbids a document.
+// excluded reports whether a negative term excludes a document.
 func (w *walkQuery) excluded(d *walkDoc) bool {
 	return slices.ContainsFunc(w.NegativeWords, func(word string) bool { return slices.ContainsFunc(d.words[word], w.searched) }) ||
 		slices.ContainsFunc(w.NegativePhrases, func(p []string) bool { return w.hasPhrase(d, p) })
 }
 
-// rank says which terms may be dropped before which.
+// rank determines the order in which terms may be dropped.
 func (w *walkQuery) rank(strategy string) {
 	terms := w.Terms.Terms
 	w.ranks = make([]int, len(terms))

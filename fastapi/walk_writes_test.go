@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// noCutoff: what a search finds does not depend on how busy the machine is.
+// noCutoff makes results independent of the machine's load.
 const noCutoff = `{"searchCutoffMs": 3600000}`
 
-// create makes an index, which is the one that is looked at.
+// create creates an index, which becomes the current one.
 func (w *walk) create(uid string) {
 	w.path = append(w.path, "create "+uid)
 	w.done(w.c.json("POST", "/indexes", fmt.Sprintf(`{"uid": %q, "primaryKey": "id"}`, uid)))
@@ -25,14 +25,14 @@ func (w *walk) create(uid string) {
 	w.asked = nil
 }
 
-// swap exchanges what is known of the two indexes.
+// swap exchanges the models of the two indexes.
 func (w *walk) swap() {
 	w.all, w.spare.all = w.spare.all, w.all
 	w.model, w.spare.model = w.spare.model, w.model
 	w.asked = nil
 }
 
-// other is what happens seldom.
+// other does something rare.
 func (w *walk) other() {
 	w.c.t.Helper()
 	m := w.model
@@ -43,7 +43,7 @@ func (w *walk) other() {
 		w.swap()
 	case 0:
 		w.done(w.write("POST", "/compact", ""))
-	case 1: // of one bad document all fail
+	case 1: // one invalid document fails the task
 		docs := []map[string]any{w.document(w.ids), {"id": "no id"}, w.document(w.ids)}
 		if body := w.c.wait(w.write("POST", "/documents", encode(docs))); !strings.Contains(body, `"code":"invalid_document_id"`) {
 			w.c.t.Fatalf("a bad id: %s", body)
@@ -53,7 +53,7 @@ func (w *walk) other() {
 			w.done(w.write("DELETE", "", ""))
 			w.create("walk")
 		}
-	case 3: // what is not open is refused
+	case 3: // attributes that are not allowed are refused
 		for body, allowed := range map[string]bool{
 			`{"filter": "n = 1"}`:               m.set.filters("n"),
 			`{"facets": ["o.k"]}`:               m.set.filters("o.k"),
@@ -80,7 +80,7 @@ func (w *walk) changeSettings() {
 	w.all = settingsAfter(w.all, change)
 	w.model.set = parseWalkSettings(w.all)
 	w.model.reread()
-	w.asked = slices.DeleteFunc(w.asked, func(*walkSearch) bool { return true }) // their fields may be closed now
+	w.asked = slices.DeleteFunc(w.asked, func(*walkSearch) bool { return true }) // their fields may no longer be allowed
 }
 
 // changeDocuments sends some writes at once, and waits for them.
@@ -114,7 +114,7 @@ func (w *walk) changeSome() reply {
 		return w.write("POST", "/documents/delete", encode(map[string]any{"filter": filter}))
 	case n == 6 && m.canFilter():
 		filter, keep := w.filter(m, 1)
-		number := pick(w.walkRandom, uint64(w.IntN(9)), uint64(w.IntN(9)), min(w.large(), math.MaxInt64)) // functions have no larger literals
+		number := pick(w.walkRandom, uint64(w.IntN(9)), uint64(w.IntN(9)), min(w.large(), math.MaxInt64)) // literals of functions have this limit
 		for _, d := range m.docs {
 			if keep(d) {
 				m.put(map[string]any{"id": d.members["id"], "n": number}, true)
@@ -176,7 +176,7 @@ func (w *walk) patchSome() reply {
 		case 2:
 			o, isObject := members["o"].(map[string]any)
 			if _, there := members["o"]; there && !isObject {
-				does = false // it fails
+				does = false // fails
 			}
 			o = maps.Clone(o)
 			if o == nil {
@@ -194,7 +194,7 @@ func (w *walk) patchSome() reply {
 	return w.write("PATCH", "/documents", encode(operations))
 }
 
-// order returns the places of documents by id.
+// order returns the positions of documents by id.
 func (m *walkModel) order() map[string]int {
 	places := map[string]int{}
 	for i, d := range m.docs {
@@ -203,8 +203,7 @@ func (m *walkModel) order() map[string]int {
 	return places
 }
 
-// list compares all documents with those of the model, and learns their order in the index: what was there before and stayed
-// keeps its place among the others.
+// list compares all documents with those of the model, and learns their order in the index: documents that stay keep their relative order.
 func (w *walk) list(before map[string]int) {
 	w.c.t.Helper()
 	var list struct {
@@ -225,7 +224,7 @@ func (w *walk) list(before map[string]int) {
 		}
 		if place, was := before[d.id]; was {
 			if place < last {
-				w.c.t.Fatalf("document %s has moved in front of others", d.id)
+				w.c.t.Fatalf("document %s has moved before others", d.id)
 			}
 			last = place
 		}

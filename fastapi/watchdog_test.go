@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// TestWatchdog has a search hold the only slot for good while another one waits, and asks for the health.
+// TestWatchdog has a search hold the only slot forever while another one waits, and checks the health.
 func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -71,7 +71,7 @@ func TestWatchdog(t *testing.T) {
 		time.Sleep(2 * stalledLooks * watchEvery)
 		look("the next one waits", 2, 503, `{"status":"unavailable","details":{"searchesStalledSeconds":20}}`)
 		if n := strings.Count(log.String(), "searches are stalled"); n != 2 || strings.Count(log.String(), "stacks=") != 1 {
-			t.Errorf("%d lines in the log, of which all but one want stacks no more: %s", n, log.String())
+			t.Errorf("%d lines in the log, want only one with stacks: %s", n, log.String())
 		}
 		s.slots.release()
 		if err := <-waits; err != nil {

@@ -9,7 +9,7 @@ func TestWebhooks(t *testing.T) {
 	c := newClient(t, Options{})
 	const unknown = "9f8e7d6c-5b4a-4c3d-8e2f-1a0b9c8d7e6f"
 	if r := c.get("/webhooks"); r.status != 200 || r.body != `{"results":[]}` {
-		t.Fatalf("none yet: %d %s", r.status, r.body)
+		t.Fatalf("before any was created: %d %s", r.status, r.body)
 	}
 	r := c.json("POST", "/webhooks", `{"url": "https://hooks.test/", "headers": {"X-\u0041": "b", "authorization": "Bearer abcdefghijkl", "N": null}}`)
 	_, id, _ := strings.Cut(r.body, `{"uuid":"`)

@@ -10,9 +10,9 @@ import (
 	"svc/internal/budget"
 )
 
-// TestAnswersFindRoomFirst asks for what is large while there is no memory for it: it is refused before it is made. The same is
-// answered when there is, and nothing of it stays charged.
-func TestAnswersFindRoomFirst(t *testing.T) {
+// TestAnswersReserveMemoryFirst requests large answers while there is no memory for them: they must be refused before they are built. With
+// memory, the same requests must be answered, and nothing may stay charged.
+func TestAnswersReserveMemoryFirst(t *testing.T) {
 	const memory, large = 512 << 20, 4 << 20
 	c, _ := newInstance(t, Options{Memory: memory, PayloadLimit: 64 << 20, JSONLimit: 8 << 20})
 	text := strings.Repeat("words ", large/6)
@@ -40,14 +40,14 @@ func TestAnswersFindRoomFirst(t *testing.T) {
 			return r, int(after.TotalAlloc - before.TotalAlloc)
 		}
 		r, took := ask()
-		for range 4 { // what else the process does counts, too
+		for range 4 { // other goroutines allocate, too
 			if took > large/4 {
 				_, again := ask()
 				took = min(took, again)
 			}
 		}
 		if r.status != 503 || took > large/4 {
-			t.Errorf("%s without room: %d %.100s, and %d bytes are allocated", path, r.status, r.body, took)
+			t.Errorf("%s without room: %d %.100s, %d bytes allocated", path, r.status, r.body, took)
 		}
 		other.Close()
 		if r, _ := ask(); r.status != 200 || len(r.body) < large/2 {
@@ -56,7 +56,7 @@ func TestAnswersFindRoomFirst(t *testing.T) {
 		for end := time.Now().Add(2 * time.Minute); c.server.budget.Used() > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		}
 		if used := c.server.budget.Used(); used != 0 {
-			t.Errorf("%s: %d bytes are held afterwards", path, used)
+			t.Errorf("%s: %d bytes are still held", path, used)
 		}
 		other = c.server.budget.Open(1)
 		if err := other.Hold(memory - budget.SmallBytes - 1); err != nil {

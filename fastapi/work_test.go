@@ -11,7 +11,7 @@ import (
 
 type testKey struct{}
 
-// TestWork compares the context of a request's work with the one of the standard library, whatever ends it, and whoever waits for that.
+// TestWork compares the context of a request's work with one of the standard library, however it ends and whatever waits for it.
 func TestWork(t *testing.T) {
 	const most = time.Minute
 	for name, end := range map[string]func(cancel, parent context.CancelFunc){
@@ -70,7 +70,7 @@ func TestWork(t *testing.T) {
 						t.Errorf("%v %t %t, and with the library %v %t %t", gotErrs, gotDone, gotChild, errs, done, child)
 					}
 					if budget.Of(&w) != account {
-						t.Error("it has not the account")
+						t.Error("the context lacks the account")
 					}
 				})
 			})
@@ -78,7 +78,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestWorkIsFree looks that nothing is made for work that nobody waits for.
+// TestWorkIsFree checks that nothing is allocated for work whose end is not waited for.
 func TestWorkIsFree(t *testing.T) {
 	parent := context.Background()
 	var w work
@@ -87,7 +87,7 @@ func TestWorkIsFree(t *testing.T) {
 		w.begin(parent, nil, time.Now(), time.Minute)
 		for range 10 {
 			if w.Err() != nil {
-				t.Fatal("it ended")
+				t.Fatal("the work ended")
 			}
 		}
 		w.cancel()
