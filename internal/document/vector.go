@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 
@@ -26,6 +27,10 @@ func AppendVector(dst []float32, value []byte, most int) (_ []float32, ok bool) 
 		case c == ']':
 			return dst, true
 		case c == '-' || isDigit(c):
+			n := len(dst)
+			if dst, i = appendPlain(dst, value, i, most+1-n); len(dst) > n {
+				continue
+			}
 			f, end := floatAt(value, i)
 			if math.IsInf(float64(f), 0) {
 				return dst, false
@@ -65,6 +70,51 @@ func AppendBase64(dst []float32, quoted []byte) (_ []float32, ok bool) {
 		dst, raw = append(dst, f), raw[4:]
 	}
 	return dst, true
+}
+
+// plainBytes is more than the longest text of a number that appendPlain reads, with a comma and a space.
+const plainBytes = 1 + len("0.") + 24
+
+// appendPlain appends the numbers from b[i] on, at most so many, that have a digit, a point, and up to 18 digits. Such are the components
+// of most vectors. Commas separate them, with at most a space behind each. It returns the index of the first byte that it did not read.
+func appendPlain(dst []float32, b []byte, i, most int) ([]float32, int) {
+	for ; most > 0 && i+plainBytes <= len(b); most-- {
+		sign := 0
+		if b[i] == '-' { // half of the numbers: no jump
+			sign = 1
+		}
+		text := b[i+sign:][:plainBytes-1]
+		whole := uint64(text[0] - '0')
+		if whole > 9 || text[1] != '.' {
+			break
+		}
+		text = text[2:]
+		values, others := jsontext.DigitValues(binary.LittleEndian.Uint64(text))
+		mantissa, n := whole, 0
+		for others == 0 && n < 16 {
+			mantissa, n = jsontext.AppendDigits(mantissa, values, 8), n+8
+			values, others = jsontext.DigitValues(binary.LittleEndian.Uint64(text[n:]))
+		}
+		digits := bits.TrailingZeros64(others) / 8
+		n += digits
+		if n == 0 || n > mantissaDigits-1 {
+			break
+		}
+		mantissa = jsontext.AppendDigits(mantissa, values, digits)
+		x := float64(mantissa) / powers[n]
+		if !rounds(x) && mantissa != 0 || text[n] != ',' && text[n] != ']' {
+			break
+		}
+		dst = append(dst, math.Float32frombits(math.Float32bits(float32(x))|uint32(sign)<<31))
+		i += sign + len("0.") + n
+		if b[i] == ']' {
+			break
+		}
+		if i++; b[i] == ' ' {
+			i++
+		}
+	}
+	return dst, i
 }
 
 // floatAt reads the JSON number at b[i], rounded to 64 bits and then to 32, and returns its end. One too large is infinite.
@@ -110,22 +160,27 @@ func floatAt(b []byte, i int) (f float32, end int) {
 		exponent += n
 	}
 	if digits <= mantissaDigits && exponent >= -maxPower && exponent <= maxPower {
-		// Two roundings, of the mantissa and of the division, leave an error of less than two units in the last place of 64
-		// bits. That decides how 32 bits are rounded only next to the middle between two of them.
 		x := float64(mantissa)
 		if exponent < 0 {
 			x /= powers[-exponent]
 		} else {
 			x *= powers[exponent]
 		}
-		const half = 1 << 28 // of the 29 bits that 32-bit floats do not have
-		low := int64(math.Float64bits(x) & (2*half - 1))
-		if d := low - half; mantissa == 0 || x > 1e-30 && x < 1e30 && (d < -4 || d > 4) {
+		if rounds(x) || mantissa == 0 {
 			return math.Float32frombits(math.Float32bits(float32(x)) | uint32(sign)<<31), i
 		}
 	}
 	x, _ := strconv.ParseFloat(string(b[start:i]), 64)
 	return float32(x), i
+}
+
+// rounds reports whether x, which two roundings made of a number, one of its mantissa and one of a division, becomes the same number of
+// 32 bits as the exact number. The roundings leave an error of less than two units in the last place of 64 bits. That matters only next
+// to the middle between two numbers of 32 bits.
+func rounds(x float64) bool {
+	const half = 1 << 28 // of the 29 bits that 32-bit floats do not have
+	d := int64(math.Float64bits(x)&(2*half-1)) - half
+	return x > 1e-30 && x < 1e30 && (d < -4 || d > 4)
 }
 
 // mantissaDigits is how many digits a mantissa of 64 bits always holds.

@@ -154,6 +154,10 @@ func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 			item := b[i:max(jsontext.ValueEnd(b, i), i+1)]
 			return 0, r.wrong("item %d of embedding %d is %s, not a number", len(r.out)-start, number, Excerpt(item))
 		}
+		n := len(r.out)
+		if r.out, i = appendPlain(r.out, b, i, len(b)); len(r.out) > n {
+			continue
+		}
 		f, end := floatAt(b, i)
 		if math.IsInf(float64(f), 0) {
 			return 0, r.wrong("item %d of embedding %d, %s, is too large: numbers have 32 bits", len(r.out)-start, number, b[i:end])

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -198,6 +199,58 @@ func TestFloatAt(t *testing.T) {
 	}
 }
 
+// appendPlain is a fast path of floatAt for lists of numbers.
+func TestAppendPlain(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	all, plain := 0, 0
+	for range 5000 {
+		text, values := []byte("["), []float32{}
+		for n := r.IntN(12); n > 0 || len(values) == 0; n-- {
+			f, s := r.NormFloat64()*[]float64{0.05, 1e-3, 2, 1e9}[r.IntN(4)], ""
+			switch r.IntN(8) {
+			case 0:
+				s = strconv.FormatFloat(f, 'f', r.IntN(27), 64)
+			case 1: // next to the middle of two floats
+				middle := math.Float64frombits(math.Float64bits(float64(float32(f))) | 1<<28)
+				s = strconv.FormatFloat(middle, 'f', 10+r.IntN(10), 64)
+			case 2:
+				s = strconv.FormatFloat(f, 'e', r.IntN(20), 64)
+			case 3:
+				s = []string{"0", "-0", "0.0", "-0.0", "-0.000000000000000000", "9.999999999999999999", "12.5", "1e5", "0.1e2", "0.30000001192092896"}[r.IntN(10)]
+			default: // as programs write components
+				s = strconv.FormatFloat(f, 'g', -1, 32<<r.IntN(2))
+			}
+			want, _ := strconv.ParseFloat(s, 64)
+			text, values = append(append(text, s...), []string{",", ",", ", ", ",  ", " ,"}[r.IntN(5)]...), append(values, float32(want))
+		}
+		text = append(bytes.TrimRight(text, ", "), ']')
+		text = append(text, make([]byte, r.IntN(60))...) // the fast path reads ahead
+		got, read := []float32{}, 0
+		for i := 1; i < len(text) && text[i] != ']'; {
+			if text[i] == ',' || text[i] == ' ' {
+				i++
+				continue
+			}
+			n := len(got)
+			if got, i = appendPlain(got, text, i, r.IntN(9)); len(got) > n {
+				read += len(got) - n
+				continue
+			}
+			f, end := floatAt(text, i)
+			got, i = append(got, f), end
+		}
+		if !slices.EqualFunc(got, values, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+			t.Fatalf("%s: %v, want %v", text, got, values)
+		}
+		all, plain = all+len(values), plain+read
+	}
+	if plain < all/5 || plain > all*4/5 {
+		t.Errorf("of %d numbers, the fast path read %d", all, plain)
+	}
+}
+
 // TestAppendVector compares vectors as numbers and as base64, in every way to write both.
 func TestAppendVector(t *testing.T) {
 	seed := rand.Uint64()
@@ -233,7 +286,7 @@ func TestAppendVector(t *testing.T) {
 			t.Fatalf("%q: %v, %v, want %v", text, got, ok, want)
 		}
 	}
-	for _, s := range []string{`"AACAPw==="`, `"AACAP"`, `"AACAPwA="`, `"AACA Pw"`, `"AACAPw\n"`, `"AACAPx"`, `"____"`, `"AACAfw"`, `"AADAfw"`, `[1e39]`, `[-1e39]`, `["a"]`, `[1,null]`, `[[1]]`, `{}`, `null`, `5`, `true`} {
+	for _, s := range []string{`"AACAPw==="`, `"AACAP"`, `"AACAPwA="`, `"AACA Pw"`, `"AACAPw\n"`, `"AACAPx"`, `"____"`, `"AACAfw"`, `"AADAfw"`, `[1e39]`, `[-1e39]`, `["a"]`, `[1,null]`, `[0.5,null,0.25,0.125,0.0625]`, `[0.5,"0.25",0.125,0.0625,0.5]`, `[[1]]`, `{}`, `null`, `5`, `true`} {
 		if got, ok := AppendVector(nil, []byte(s), most); ok {
 			t.Errorf("%s: %v", s, got)
 		}
