@@ -63,33 +63,6 @@ func appendBase(dst, raw []byte) []byte {
 	return dst
 }
 
-// appendStopKey appends the form by which stop words are compared: accents count and case does not, and
-// what depends on a guessed language elsewhere is folded always.
-func appendStopKey(dst, raw []byte) []byte {
-	if isASCII(raw) {
-		for _, b := range raw {
-			if !isDropped(rune(b)) {
-				dst = append(dst, lower[b])
-			}
-		}
-		return dst
-	}
-	var buf [64]byte
-	for i := 0; i < len(raw); {
-		r, n := utf8.DecodeRune(raw[i:])
-		i += n
-		for _, d := range string(appendDecomposed(buf[:0], r)) {
-			if isDropped(d) {
-				continue
-			}
-			if d = foldYeh(unicode.ToLower(d)); d >= 0 {
-				dst = utf8.AppendRune(dst, d)
-			}
-		}
-	}
-	return dst
-}
-
 // foldYeh folds letters that writers of Arabic, Persian and Urdu type for each other, and Persian digits and punctuation, whatever
 // the language. -1 drops the character. A form never has more bytes than the character.
 func foldYeh(r rune) rune {
@@ -208,11 +181,6 @@ func appendFold(dst, raw []byte, g group, ends *[]int) []byte {
 			*ends = append(*ends, len(f.dst)-f.start)
 		}
 	}
-	// A Greek word ends in an ordinary sigma.
-	const final = "ς"
-	if n := len(f.dst) - len(final); g.script == greek && n >= f.start && string(f.dst[n:]) == final {
-		copy(f.dst[n:], "σ")
-	}
 	return f.dst
 }
 
@@ -292,8 +260,8 @@ func (f *folder) decomposed(r rune) {
 			r = anusvara
 		}
 	case malayalam:
-		if 'ൺ' <= r && r <= 'ൿ' { // a letter for a consonant without a vowel
-			f.dst = append(append(f.dst, "ണനരലളക"[3*(r-'ൺ'):][:3]...), "്"...)
+		if 'ൺ' <= r && r <= 'ൿ' {
+			f.dst = append(f.dst, chillu(r)...)
 			f.previous = r
 			return
 		}
@@ -329,6 +297,8 @@ func (f *folder) decomposed(r rune) {
 		r = 'd'
 	case 'ı':
 		r = 'i'
+	case 'ς':
+		r = 'σ'
 	case 'ґ':
 		if f.script == cyrillic {
 			r = 'г'
@@ -354,6 +324,9 @@ func (f *folder) decomposed(r rune) {
 	f.previous = r
 	f.dst = utf8.AppendRune(f.dst, r)
 }
+
+// chillu returns what a Malayalam letter from ൺ to ൿ stands for: a consonant without a vowel.
+func chillu(r rune) string { return "ണനരലളക"[3*(r-'ൺ'):][:3] + "്" }
 
 // afterLetter reports whether the form ends in a letter or its mark. A joiner there asks for a form of the letter. In a pictograph it
 // stands between pictures.

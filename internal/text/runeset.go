@@ -45,6 +45,20 @@ func (s *runeSet) remove(r rune) {
 	}
 }
 
+// each calls f with each rune.
+func (s *runeSet) each(f func(rune)) {
+	for i, p := range s.pages {
+		for at := 0; p != nil && at < 256; at++ {
+			if p[at/64]>>(at%64)&1 != 0 {
+				f(rune(i<<8 | at))
+			}
+		}
+	}
+	for r := range s.beyond {
+		f(r)
+	}
+}
+
 // clone returns a copy that can be changed without changing s.
 func (s *runeSet) clone() *runeSet {
 	c := &runeSet{}

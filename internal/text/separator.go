@@ -2,7 +2,6 @@ package text
 
 import (
 	"bytes"
-	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -53,36 +52,15 @@ const (
 type pattern struct {
 	text []byte
 	kind Kind
-	any  bool // in capitals or not: text has none
-}
-
-// begins returns how many bytes of s the pattern matches, or 0 if s does not begin with it.
-func (q *pattern) begins(s []byte) int {
-	if !q.any {
-		if bytes.HasPrefix(s, q.text) {
-			return len(q.text)
-		}
-		return 0
-	}
-	n := 0
-	for i := 0; i < len(q.text); {
-		want, size := utf8.DecodeRune(q.text[i:])
-		i += size
-		r, size := utf8.DecodeRune(s[n:])
-		if size == 0 || r != want && unicode.ToLower(r) != want {
-			return 0
-		}
-		n += size
-	}
-	return n
 }
 
 // patterns finds separators and dictionary entries. Where several start at one place, the longest counts.
 type patterns struct {
 	class            [256]class
 	single           *runeSet            // separators of one character
-	several          map[rune][]pattern  // everything else by first character, longest first
-	firsts           *runeSet            // the keys of several, and single
+	several          map[rune][]pattern  // separators of several characters by the first one, longest first
+	entries          entries             // of the dictionary
+	firsts           *runeSet            // the keys of several, single, and what entries begin with
 	strings          map[string]struct{} // separators of several characters
 	longestSeparator int                 // characters, where settings add to strings; else 1
 	longest          int                 // bytes of the longest of all
@@ -91,7 +69,7 @@ type patterns struct {
 // newPatterns prepares the separators and the dictionary of an index. Among patterns that begin with the same rune, the longest comes
 // first.
 func newPatterns(c Config) patterns {
-	p := patterns{single: separatorSet, longestSeparator: 1, longest: maxPictograph, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
+	p := patterns{single: separatorSet, longestSeparator: 1, longest: maxPictograph, strings: make(map[string]struct{}), several: make(map[rune][]pattern), entries: entries{begins: &runeSet{}}}
 	if len(c.Separators)+len(c.NonSeparators) > 0 {
 		p.single = separatorSet.clone()
 	}
@@ -108,7 +86,7 @@ func newPatterns(c Config) patterns {
 	}
 	for _, s := range c.NonSeparators {
 		if r, n := utf8.DecodeRuneInString(s); n > 0 && n == len(s) {
-			p.single.remove(r)
+			p.single.removeLike(r)
 		}
 		delete(p.strings, s)
 	}
@@ -121,10 +99,13 @@ func newPatterns(c Config) patterns {
 			p.addPattern(s)
 		}
 	}
-	for _, s := range c.Dictionary {
-		if s != "" {
-			p.addEntry(s)
-		}
+	if len(c.Dictionary) > 0 {
+		p.entries = newEntries(c.Dictionary, p.single, func(s string) Kind {
+			kind, _ := p.separator(appendBase(nil, []byte(strings.Map(unicode.ToLower, s))))
+			return kind
+		})
+		p.entries.begins.each(p.firsts.add)
+		p.longest = max(p.longest, p.entries.window+utf8.UTFMax)
 	}
 	for _, list := range p.several {
 		slices.SortFunc(list, func(a, b pattern) int { return len(b.text) - len(a.text) })
@@ -138,44 +119,9 @@ func newPatterns(c Config) patterns {
 func (p *patterns) addPattern(s string) {
 	kind, _ := p.separator(appendBase(nil, []byte(s)))
 	r, _ := utf8.DecodeRuneInString(s)
-	p.several[r] = append(p.several[r], pattern{[]byte(s), kind, false})
+	p.several[r] = append(p.several[r], pattern{[]byte(s), kind})
 	p.longest = max(p.longest, len(s))
 	p.firsts.add(r)
-}
-
-// addEntry adds an entry of the dictionary, which matches capitals, too.
-func (p *patterns) addEntry(s string) {
-	lower := strings.Map(unicode.ToLower, s)
-	kind, _ := p.separator(appendBase(nil, []byte(lower)))
-	entry := pattern{[]byte(lower), kind, true}
-	first, _ := utf8.DecodeRuneInString(lower)
-	for r := range spellings(first) {
-		p.several[r] = append(p.several[r], entry)
-		p.firsts.add(r)
-	}
-	longest := 0
-	for _, c := range lower {
-		most := 0
-		for r := range spellings(c) {
-			most = max(most, utf8.RuneLen(r))
-		}
-		longest += most
-	}
-	p.longest = max(p.longest, longest)
-}
-
-// spellings yields a lower-case letter and the letters whose lower case it is.
-func spellings(lower rune) iter.Seq[rune] {
-	return func(yield func(rune) bool) {
-		if !yield(lower) {
-			return
-		}
-		for r := unicode.SimpleFold(lower); r != lower; r = unicode.SimpleFold(r) {
-			if unicode.ToLower(r) == lower && !yield(r) {
-				return
-			}
-		}
-	}
 }
 
 // separator returns the kind of the separator form, or Word and false.
@@ -213,7 +159,7 @@ func (p *patterns) classify() {
 		switch {
 		case b >= utf8.RuneSelf:
 			p.class[b] = classHigh
-		case len(p.several[r]) > 0:
+		case len(p.several[r]) > 0, p.entries.begins.has(r):
 			p.class[b] = classPattern
 		case p.single.has(r) && hardSet.has(r):
 			p.class[b] = classHard
@@ -242,11 +188,21 @@ func (p *patterns) match(s []byte) (int, Kind) {
 		}
 		return 0, Word
 	}
+	longest, kind := 0, Word
 	list := p.several[r]
 	for i := range list {
-		if n := list[i].begins(s); n > 0 {
-			return n, list[i].kind
+		if bytes.HasPrefix(s, list[i].text) {
+			longest, kind = len(list[i].text), list[i].kind
+			break
 		}
+	}
+	if p.entries.begins.has(r) {
+		if n, k := p.entries.match(s); n >= longest && n > 0 {
+			longest, kind = n, k
+		}
+	}
+	if longest > 0 {
+		return longest, kind
 	}
 	if p.single.has(r) {
 		return n, kindOf(r)
@@ -255,4 +211,14 @@ func (p *patterns) match(s []byte) (int, Kind) {
 		return pictograph(s, r, n), Word
 	}
 	return 0, Word
+}
+
+// removeLike removes a character, and those that are written for it: in another width, or a typographic apostrophe.
+func (s *runeSet) removeLike(r rune) {
+	key := appendStopKey(nil, []byte(string(r)))
+	s.each(func(other rune) {
+		if other == r || len(key) > 0 && bytes.Equal(appendStopKey(nil, []byte(string(other))), key) {
+			s.remove(other)
+		}
+	})
 }

@@ -73,10 +73,6 @@ func appendSpelling(dst []byte, work *[]byte, raw, form []byte) []byte {
 	}
 	*work = b
 	b = trimSpace(b)
-	const final = "ς"
-	if n := len(b) - len(final); n >= 0 && string(b[n:]) == final {
-		copy(b[n:], "σ")
-	}
 	b = withoutArticle(b, form)
 	if first, _ := utf8.DecodeRune(form); unicode.Is(unicode.Cyrillic, first) {
 		return norm.NFD.Append(dst, b...) // like forms, which keep the marks of й and ї
@@ -99,6 +95,8 @@ func appendSpelt(dst []byte, r rune) []byte {
 			continue
 		case '’', '‘', '‛':
 			d = '\''
+		case 'ς':
+			d = 'σ'
 		}
 		dst = utf8.AppendRune(dst, d)
 	}

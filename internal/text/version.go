@@ -73,9 +73,12 @@ const (
 //	Malayalam 3: chillu letters are a consonant with virama.
 //	Cyrillic 3: the letter apostrophe is dropped.
 //	Latin 4: soft hyphens and control characters are no Latin letters, so that they end no word of another script.
-var versions = Versions{Common: 4, Latin: 4, Cyrillic: 3, Arabic: 5, Devanagari: 4, Hebrew: 3, Bengali: 3, Korean: 3, Ideographs: 3, Greek: 3, Kannada: 2,
+//	Common 5: entries of the dictionary match texts with the same key, and nonSeparatorTokens count in all widths.
+//	StopWords 3: stop words match texts with the same key.
+//	Greek 4: a final sigma inside a word, as in an entry of the dictionary, is a sigma.
+var versions = Versions{Common: 5, Latin: 4, Cyrillic: 3, Arabic: 5, Devanagari: 4, Hebrew: 3, Bengali: 3, Korean: 3, Ideographs: 3, Greek: 4, Kannada: 2,
 	Tamil: 3, Thai: 5, Gujarati: 3, Gurmukhi: 2, Telugu: 2, Malayalam: 3, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 3, German: 4, Chinese: 4, Japanese: 2,
-	StopWords: 2}.atLeast(1)
+	StopWords: 3}.atLeast(1)
 
 // kept are the older versions that this program can repeat: if versions differ, the code checks Analyzer.versions. A change that does
 // not keep the older behaviour removes the versions of its pipelines.
