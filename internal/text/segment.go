@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -127,55 +128,77 @@ func partEnd(s []byte, start, end int) int {
 	return end
 }
 
-// segmentPart is segmentComposed for a part.
-func segmentPart(cut segmenter, s []byte, start, end int, g group, yield func(piece) bool) bool {
-	var kept []byte
-	var ends []int // of each byte of kept: where what it stands for ends in s, with the dropped characters behind it
+// composition is the memory for composing a part of a text.
+type composition struct {
+	kept     []byte
+	ends     []int // of each byte of kept: where what it stands for ends in the text, with the dropped characters behind it
+	composed []byte
+	edges    []composedEdge // after a letter or another character
+}
+
+// composedEdge is a place in a composed text and in the text it was made of.
+type composedEdge struct{ composed, original int }
+
+var compositions = sync.Pool{New: func() any { return new(composition) }}
+
+// original returns the last edge up to byte n: within a letter that stays composed of several characters, no word ends.
+func (c *composition) original(n int) int {
+	i, found := slices.BinarySearchFunc(c.edges, n, func(e composedEdge, n int) int { return cmp.Compare(e.composed, n) })
+	if !found {
+		i--
+	}
+	return c.edges[i].original
+}
+
+// keep takes s[start:end] without dropped characters.
+func (c *composition) keep(s []byte, start, end int) {
+	c.kept, c.ends = c.kept[:0], c.ends[:0]
 	for i := start; i < end; {
 		r, n := utf8.DecodeRune(s[i:end])
 		i += n
 		if isDropped(r) {
-			if len(ends) > 0 {
-				ends[len(ends)-1] = i
+			if len(c.ends) > 0 {
+				c.ends[len(c.ends)-1] = i
 			}
 			continue
 		}
-		kept = append(kept, s[i-n:i]...)
+		c.kept = append(c.kept, s[i-n:i]...)
 		for range n {
-			ends = append(ends, i)
+			c.ends = append(c.ends, i)
 		}
 	}
-	if len(kept) == 0 {
-		return yield(piece{start, end, Word, false, false, g})
-	}
-	type edge struct{ composed, original int } // after a letter or another character
-	edges := []edge{{0, start}}
-	var composed []byte
-	for i := 0; i < len(kept); {
+}
+
+// compose composes what was kept of a text from start on.
+func (c *composition) compose(start int, sc script) {
+	c.composed, c.edges = c.composed[:0], append(c.edges[:0], composedEdge{0, start})
+	for i := 0; i < len(c.kept); {
 		n, variant := 0, ""
-		if g.script == thai {
-			n, variant = thaiVariant(kept[i:])
+		if sc == thai {
+			n, variant = thaiVariant(c.kept[i:])
 		}
 		if n > 0 {
-			composed = append(composed, variant...)
+			c.composed = append(c.composed, variant...)
 		} else {
-			n = norm.NFC.NextBoundary(kept[i:], true)
-			composed = norm.NFC.Append(composed, kept[i:i+n]...)
+			n = norm.NFC.NextBoundary(c.kept[i:], true)
+			c.composed = norm.NFC.Append(c.composed, c.kept[i:i+n]...)
 		}
 		i += n
-		edges = append(edges, edge{len(composed), ends[i-1]})
+		c.edges = append(c.edges, composedEdge{len(c.composed), c.ends[i-1]})
 	}
-	// original returns the last edge up to n: within a letter that stays composed of several characters, no word ends.
-	original := func(n int) int {
-		i, found := slices.BinarySearchFunc(edges, n, func(e edge, n int) int { return cmp.Compare(e.composed, n) })
-		if !found {
-			i--
-		}
-		return edges[i].original
+}
+
+// segmentPart is segmentComposed for a part.
+func segmentPart(cut segmenter, s []byte, start, end int, g group, yield func(piece) bool) bool {
+	c := compositions.Get().(*composition)
+	defer compositions.Put(c)
+	if c.keep(s, start, end); len(c.kept) == 0 {
+		return yield(piece{start, end, Word, false, false, g})
 	}
+	c.compose(start, g.script)
 	begin := start // of the last word
-	return cut(composed, 0, len(composed), g, func(p piece) bool {
-		p.start, p.end = original(p.start), original(p.end)
+	return cut(c.composed, 0, len(c.composed), g, func(p piece) bool {
+		p.start, p.end = c.original(p.start), c.original(p.end)
 		switch {
 		case p.start == p.end, p.inner && p.start >= begin: // it ends within a letter
 			return true
