@@ -44,7 +44,7 @@ func isDropped(r rune) bool {
 	case r < 0xad:
 		return false
 	}
-	return r == 0xad || r == 0x61c || r == 0x180e || r == 0x200e || r == 0x200f || 0x202a <= r && r <= 0x202e || 0x2060 <= r && r <= 0x206f ||
+	return r == 0xad || r == 0x61c || 0x180b <= r && r <= 0x180f || r == 0x200e || r == 0x200f || 0x202a <= r && r <= 0x202e || 0x2060 <= r && r <= 0x206f ||
 		r == 0xfeff || 0xfe00 <= r && r <= 0xfe0f || 0xe0100 <= r && r <= 0xe01ef
 }
 
@@ -74,6 +74,8 @@ func foldYeh(r rune) rune {
 		return 'ي'
 	case 'ک':
 		return 'ك'
+	case 'ہ', 'ۃ':
+		return 'ه'
 	case '،':
 		return ','
 	case '؟':
@@ -139,14 +141,14 @@ func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
 }
 
 // newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the kana before it. So do those of a
-// Cyrillic diaeresis, a Thai sara e and a zero-width joiner.
+// Cyrillic diaeresis, a Thai sara e, the tone marks of Lao and a zero-width joiner.
 func newFoldPage(g group, r rune) *foldPage {
 	p := new(foldPage)
 	for i := range p {
 		f := folder{group: g}
 		f.char(r&^0xff + rune(i))
 		p[i].size = slowFold
-		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) && (g.script != cyrillic || r&^0xff+rune(i) != diaeresis) && r&^0xff+rune(i) != 'เ' && r&^0xff+rune(i) != joiner {
+		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) && (g.script != cyrillic || r&^0xff+rune(i) != diaeresis) && r&^0xff+rune(i) != 'เ' && r&^0xff+rune(i) != joiner && (r>>8 != 0xe || i < 0xc8 || i > 0xcb) {
 			p[i].size = uint8(copy(p[i].form[:], f.dst))
 		}
 	}
@@ -271,7 +273,16 @@ func (f *folder) decomposed(r rune) {
 			return
 		}
 	}
-	if r == joiner && f.afterLetter() {
+	switch {
+	case r == joiner && f.afterLetter(), 0x730 <= r && r <= 0x74a: // vowels of Syriac
+		return
+	case 0xec8 <= r && r <= 0xecb && bytes.HasSuffix(f.dst[f.start:], []byte(niggahita)): // written before or behind a tone mark
+		f.dst = append(utf8.AppendRune(f.dst[:len(f.dst)-len(niggahita)], r), niggahita...)
+		f.previous = r
+		return
+	case 'װ' <= r && r <= 'ײ': // two letters each
+		f.dst = append(f.dst, yiddish(r)...)
+		f.previous = r
 		return
 	}
 	r = asciiDigit(unicode.ToLower(r))
@@ -327,6 +338,9 @@ func (f *folder) decomposed(r rune) {
 
 // chillu returns what a Malayalam letter from ൺ to ൿ stands for: a consonant without a vowel.
 func chillu(r rune) string { return "ണനരലളക"[3*(r-'ൺ'):][:3] + "്" }
+
+// yiddish returns the two letters that a letter from װ to ײ stands for.
+func yiddish(r rune) string { return "וווייי"[4*(r-'װ'):][:4] }
 
 // afterLetter reports whether the form ends in a letter or its mark. A joiner there asks for a form of the letter. In a pictograph it
 // stands between pictures.
@@ -385,6 +399,8 @@ const (
 	nukta    = 0x93c // a dot below a letter, which is often left out
 	anusvara = 'ं'
 	joiner   = 0x200d
+	// niggahita is a mark of Lao. With sara aa it is sara am, whose decomposition has it behind the tone mark.
+	niggahita = "\u0ecd"
 )
 
 const (

@@ -41,14 +41,18 @@ func (k *keyFolder) decomposed(r rune) {
 	switch r = foldArabic(r); {
 	case r < 0, r == joiner, r == apostrophe: // of Ukrainian words
 		return
-	case 0x591 <= r && r <= 0x5c7 && markSet.has(r), 0x610 <= r && r <= 0x6ed && markSet.has(r): // vowels
+	case 0x591 <= r && r <= 0x5c7 && markSet.has(r), 0x610 <= r && r <= 0x6ed && markSet.has(r), 0x730 <= r && r <= 0x74a: // vowels
 		return
 	case r == 0x307 && bytes.HasSuffix(k.dst, []byte("i")): // of İ
 		return
 	case 0x300 <= r && r < 0x370 && k.isStress(r):
 		return
-	case 0xe48 <= r && r <= 0xe4b && bytes.HasSuffix(k.dst, []byte(nikhahit)):
-		k.dst = append(utf8.AppendRune(k.dst[:len(k.dst)-len(nikhahit)], r), nikhahit...)
+	case 0xe48 <= r && r <= 0xe4b && bytes.HasSuffix(k.dst, []byte(nikhahit)), 0xec8 <= r && r <= 0xecb && bytes.HasSuffix(k.dst, []byte(niggahita)):
+		mark, n := utf8.DecodeLastRune(k.dst)
+		k.dst = utf8.AppendRune(utf8.AppendRune(k.dst[:len(k.dst)-n], r), mark)
+		return
+	case 'װ' <= r && r <= 'ײ':
+		k.dst = append(k.dst, yiddish(r)...)
 		return
 	case r == 'เ' && bytes.HasSuffix(k.dst, []byte(saraE)):
 		k.dst = append(k.dst[:len(k.dst)-len(saraE)], saraAe...)
