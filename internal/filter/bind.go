@@ -1,6 +1,8 @@
 package filter
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -221,7 +223,7 @@ func (c *condition) match(id segment.FieldID) bound {
 	case isEmpty:
 		return emptyMatch{id}
 	case contains:
-		return containsMatch{id, text.FacetPart(nil, []byte(c.values[0]))}
+		return eitherSigma(text.FacetPart(nil, []byte(c.values[0])), func(part []byte) bound { return containsMatch{id, part} })
 	case startsWith:
 		if c.values[0] == "" {
 			// Everything begins with nothing: null, an empty list and an object, too.
@@ -232,13 +234,26 @@ func (c *condition) match(id segment.FieldID) bound {
 		if len(prefix) == 0 {
 			return nothing{}
 		}
-		return prefixMatch{id, prefix}
+		return eitherSigma(prefix, func(prefix []byte) bound { return prefixMatch{id, prefix} })
 	case equal, in:
 		return newEqualMatch(id, c.values)
 	case notEqual:
 		return noneOf{newEqualMatch(id, c.values)}
 	}
 	return newRangeMatch(id, c)
+}
+
+// eitherSigma returns the test for a part of a text. If the part ends in a sigma, the text may have a final sigma there or an ordinary one,
+// because lower-casing writes a final one at the end of a word.
+func eitherSigma(part []byte, test func(part []byte) bound) bound {
+	const ordinary, final = "σ", "ς"
+	switch {
+	case bytes.HasSuffix(part, []byte(ordinary)):
+		return anyOf{test(part), test(slices.Concat(part[:len(part)-len(ordinary)], []byte(final)))}
+	case bytes.HasSuffix(part, []byte(final)):
+		return anyOf{test(part), test(slices.Concat(part[:len(part)-len(final)], []byte(ordinary)))}
+	}
+	return test(part)
 }
 
 // allowed reports whether the rule that covers the attribute opens the operator, and which of its features would.

@@ -118,6 +118,7 @@ func TestRows(t *testing.T) {
 		`{"v":42}`, `{"v":"42"}`, `{"v":"042"}`, `{"v":42.0}`, `{"v":"42.0"}`, `{"v":1000}`, `{"v":"1e3"}`, `{"v":"abc"}`, `{"v":"NaN"}`, `{"v":"infinity"}`,
 		`{"v":"-7"}`, `{"v":-7}`, `{"v":[3,"3","x"]}`, `{"v":-0.0}`,
 	})
+	greek := newCorpus(t, `{"filterableAttributes":["n"]}`, []string{`{"id":0,"n":"Οδυσσεύς"}`, `{"id":1,"n":"ΟΔΥΣ"}`, `{"id":2,"n":"ΑΔΥΣ"}`, `{"id":3,"n":"Αίας"}`})
 	names := newCorpus(t, `{"filterableAttributes":["n"]}`, []string{
 		`{"n":"Élodie"}`, `{"n":"elodie"}`, `{"n":"ELODIE"}`, `{"n":"E\u0301lodie"}`, `{"n":"Straße"}`, `{"n":" Elodie "}`, `{"n":"ﬁn"}`, `{"n":"Привет"}`, `{"n":["sea","blue lagoon"]}`, `{"n":7}`,
 	})
@@ -180,6 +181,8 @@ func TestRows(t *testing.T) {
 		{mixed, `v = NaN`, []uint32{8}}, {mixed, `v = inf`, nil}, {mixed, `v = infinity`, []uint32{9}}, {mixed, `v = 0x2A`, nil},
 		{mixed, `v > 40`, []uint32{0, 1, 3, 4, 5, 7, 8, 9, 12}}, {mixed, `v < 0`, []uint32{10, 11}}, {mixed, `v 40 TO 1001`, []uint32{0, 3, 5}}, {mixed, `v > abb`, []uint32{7, 8, 9, 12}},
 		{mixed, `v = 0`, []uint32{13}}, {mixed, `v = -0`, []uint32{13}}, {mixed, `v = 3`, []uint32{12}},
+		{greek, `n STARTS WITH 'ΟΔΥΣ'`, []uint32{0, 1}}, {greek, `n STARTS WITH οδυς`, []uint32{0, 1}}, {greek, `n CONTAINS 'ΔΥΣ'`, []uint32{0, 1, 2}}, {greek, `n NOT CONTAINS δυσ`, []uint32{3}},
+		{greek, `n CONTAINS 'ΣΣ'`, []uint32{0}}, {greek, `n = 'ΑΔΥΣ'`, []uint32{2}},
 		{names, `n = elodie`, []uint32{1, 2, 5}}, {names, `n = 'ÉLODIE'`, []uint32{0, 3}}, {names, `n = strasse`, nil}, {names, `n = fin`, []uint32{6}}, {names, `n = ПРИВЕТ`, []uint32{7}},
 		{names, `n STARTS WITH BLUE`, []uint32{8}}, {names, `n STARTS WITH 7`, nil}, {names, `n CONTAINS lag`, []uint32{8}}, {names, `n CONTAINS ' '`, []uint32{8}}, {names, `n CONTAINS 'E '`, []uint32{8}}, {names, `n NOT CONTAINS ' '`, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 9}},
 		{names, `n STARTS WITH 'blue '`, []uint32{8}}, {names, `n STARTS WITH 'sea '`, nil}, {names, `n STARTS WITH ' SEA'`, []uint32{8}}, {names, `n STARTS WITH ' '`, nil}, {names, `n CONTAINS elo`, []uint32{1, 2, 5}}, {names, `n NOT CONTAINS l`, []uint32{4, 6, 7, 9}},
