@@ -134,6 +134,7 @@ type composition struct {
 	ends     []int // of each byte of kept: where what it stands for ends in the text, with the dropped characters behind it
 	composed []byte
 	edges    []composedEdge // after a letter or another character
+	iter     norm.Iter
 }
 
 // composedEdge is a place in a composed text and in the text it was made of.
@@ -172,11 +173,20 @@ func (c *composition) keep(s []byte, start, end int) {
 // compose composes what was kept of a text from start on.
 func (c *composition) compose(start int, sc script) {
 	c.composed, c.edges = c.composed[:0], append(c.edges[:0], composedEdge{0, start})
+	if sc == thai {
+		c.composeThai()
+		return
+	}
+	for c.iter.Init(norm.NFC, c.kept); !c.iter.Done(); {
+		c.composed = append(c.composed, c.iter.Next()...)
+		c.edges = append(c.edges, composedEdge{len(c.composed), c.ends[c.iter.Pos()-1]})
+	}
+}
+
+// composeThai composes what was kept, with the letters of the dictionary for those of thaiVariants.
+func (c *composition) composeThai() {
 	for i := 0; i < len(c.kept); {
-		n, variant := 0, ""
-		if sc == thai {
-			n, variant = thaiVariant(c.kept[i:])
-		}
+		n, variant := thaiVariant(c.kept[i:])
 		if n > 0 {
 			c.composed = append(c.composed, variant...)
 		} else {

@@ -1,8 +1,10 @@
 package text
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -116,5 +118,36 @@ func TestIsComposed(t *testing.T) {
 		if !isComposed([]byte(s)) {
 			t.Errorf("%q is composed", s)
 		}
+	}
+}
+
+// TestCompositionHasAllEdges compares the composition of random texts, and where its letters end, with the composition letter by letter.
+func TestCompositionHasAllEdges(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	parts := []string{"a", "e", "\u0301", "\u0323", "\u0307", "か", "\u3099", "ｶ", "ﾞ", "\u1100", "\u1161", "\u11a8", "가", "각", "ज", "\u093c", "é", "中", "\u09c7", "\u09be", "ß", "\u0344", "\u2126", "\u00ad", "\xff"}
+	changed := 0
+	for range 20_000 {
+		var b strings.Builder
+		for range 1 + rng.IntN(12) {
+			b.WriteString(parts[rng.IntN(len(parts))])
+		}
+		s := []byte("x" + b.String())
+		var whole, single composition
+		whole.keep(s, 0, len(s))
+		whole.compose(0, other)
+		single.keep(s, 0, len(s))
+		single.edges = append(single.edges, composedEdge{})
+		single.composeThai()
+		if !slices.Equal(whole.edges, single.edges) || !bytes.Equal(whole.composed, single.composed) {
+			t.Fatalf("%q: %q %v, want %q %v", s, whole.composed, whole.edges, single.composed, single.edges)
+		}
+		if !bytes.Equal(whole.composed, s) {
+			changed++
+		}
+	}
+	if changed < 1000 {
+		t.Errorf("%d texts changed", changed)
 	}
 }
