@@ -52,6 +52,9 @@ func newEntries(dictionary []string, separators *runeSet, kindOf func(s string) 
 
 // match returns the length of the longest entry that s starts with, or 0.
 func (e *entries) match(s []byte) (int, Kind) {
+	if b := s[0]; b < utf8.RuneSelf && !e.mayMatch(e.byFirst[rune(lower[b])], s) {
+		return 0, Word
+	}
 	text := s
 	if len(text) > e.window {
 		end := e.window
@@ -60,7 +63,8 @@ func (e *entries) match(s []byte) (int, Kind) {
 		}
 		text = text[:end]
 	}
-	var p keyPrefix
+	p := keyPrefixes.Get().(*keyPrefix)
+	defer keyPrefixes.Put(p)
 	p.fold(text, utf8.UTFMax, e.ends) // two sara e are one letter
 	first, _ := utf8.DecodeRune(p.key)
 	list := e.byFirst[first]
@@ -76,6 +80,30 @@ func (e *entries) match(s []byte) (int, Kind) {
 		}
 	}
 	return 0, Word
+}
+
+// mayMatch reports whether s may start with an entry of a list, as far as its first ASCII characters tell. Nearly all places in a text
+// that begin like an entry go on in another way.
+func (e *entries) mayMatch(list []entry, s []byte) bool {
+	for i := range list {
+		key, n := list[i].key, 0
+		for _, b := range s {
+			if n == len(key) || b >= utf8.RuneSelf {
+				return true
+			}
+			if isDropped(rune(b)) {
+				continue
+			}
+			if lower[b] != key[n] {
+				break
+			}
+			n++
+		}
+		if n == len(key) {
+			return true
+		}
+	}
+	return false
 }
 
 // joins reports whether s starts with a character that is part of the one before it: a mark that letters are composed with, or a part of
@@ -98,18 +126,17 @@ func joins(s []byte) bool {
 type keyPrefix struct {
 	key   []byte
 	edges []keyEdge
-
-	keyBuf  [96]byte
-	edgeBuf [48]keyEdge
 }
+
+var keyPrefixes = sync.Pool{New: func() any { return new(keyPrefix) }}
 
 // keyEdge is how many bytes the key has after so many bytes of the text, which end a character.
 type keyEdge struct{ key, text int }
 
 // fold makes the key of s until it has more than so many bytes, or up to a separator that folding drops.
 func (p *keyPrefix) fold(s []byte, most int, separators *runeSet) {
-	k := keyFolder{p.keyBuf[:0]}
-	p.edges = p.edgeBuf[:0]
+	k := keyFolder{p.key[:0]}
+	p.edges = p.edges[:0]
 	for i := 0; i < len(s) && len(k.dst) <= most; {
 		r, n := utf8.DecodeRune(s[i:])
 		if isDropped(r) && separators.has(r) {

@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,6 +22,48 @@ func (k *keyFolder) char(r rune) {
 		}
 		return
 	}
+	if r <= 0xffff && k.quick(r) {
+		return
+	}
+	k.slow(r)
+}
+
+// keyPages are the pages of the basic plane with the key of each character, made when they are first needed.
+var keyPages [256]atomic.Pointer[foldPage]
+
+// quick folds a character by its page, and reports whether the page has its key.
+func (k *keyFolder) quick(r rune) bool {
+	page := keyPages[r>>8].Load()
+	if page == nil {
+		page = newKeyPage(r)
+		keyPages[r>>8].Store(page)
+	}
+	e := &page[r&0xff]
+	if e.size == slowFold {
+		return false
+	}
+	k.dst = append(k.dst, e.form[:e.size]...)
+	return true
+}
+
+// newKeyPage makes the page with r. Marks and letters whose key depends on the character before them are left out.
+func newKeyPage(r rune) *foldPage {
+	p := new(foldPage)
+	for i := range p {
+		r := r&^0xff + rune(i)
+		var k keyFolder
+		k.slow(r)
+		p[i].size = slowFold
+		mark := norm.NFD.PropertiesString(string(r)).CCC() != 0 || 0xe48 <= r && r <= 0xe4b || 0xec8 <= r && r <= 0xecb
+		if !mark && r != 'เ' && len(k.dst) <= len(p[i].form) {
+			p[i].size = uint8(copy(p[i].form[:], k.dst))
+		}
+	}
+	return p
+}
+
+// slow folds a character without its page.
+func (k *keyFolder) slow(r rune) {
 	var buf [64]byte
 	for d := appendDecomposed(buf[:0], r); len(d) > 0; {
 		r, n := utf8.DecodeRune(d)
