@@ -177,7 +177,8 @@ func (p *textParts) Append(dst []byte) ([]byte, error) {
 
 // TestCropsAgreeWithWholeTexts compares crops and highlights, which read no more of a text than necessary, with those of all tokens.
 func TestCropsAgreeWithWholeTexts(t *testing.T) {
-	cropsAgree(t, 3848137532482560630, 950) // with this seed, a run continues after text that is skipped
+	cropsAgree(t, 3848137532482560630, 950)  // with this seed, a run continues after text that is skipped
+	cropsAgree(t, 13130604340522731726, 310) // with this seed, an inner word begins within the last word shown, after a partial match
 	cropsAgree(t, rand.Uint64(), 3000)
 }
 

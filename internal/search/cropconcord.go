@@ -138,7 +138,11 @@ func (c *crop) read(r *textScan, s []byte, t *segment.Tail, l text.Locales) (boo
 	same := func(a, b match) bool {
 		return a.firstWord == b.firstWord && a.lastWord == b.lastWord && a.firstTerm == b.firstTerm && a.lastTerm == b.lastTerm && a.list == b.list
 	}
-	if !slices.EqualFunc(c.matches, c.near, same) {
+	found := c.matches
+	if n := len(found) - 1; n >= 0 && found[n].firstWord >= limit {
+		found = found[:n] // what is left of an inner word, behind a part of the word before. The concordance has no parts.
+	}
+	if !slices.EqualFunc(found, c.near, same) {
 		return false, nil // it is of another text
 	}
 	run := c.matches[:0]

@@ -130,12 +130,12 @@ func (r *textScan) next(before int) (m match, ok bool) {
 		}
 		r.at++
 	}
-	if r.at != before || r.takenWord >= before-1 {
+	if r.at != before {
 		return m, false
 	}
-	// An inner word that ends in the next word begins before it.
+	// An inner word that ends in the next word begins before it. If the last match is only a part of that word, so does what is left.
 	token, at := r.word(before)
-	if token == nil || token.Inner.Form == "" || r.ofWord(token, at, &m) || !r.ofInner(token, at, &m) {
+	if token == nil || token.Inner.Form == "" || r.ofWord(token, at, &m) || !r.ofInner(token, at, &m) || m.start >= token.Start {
 		return match{}, false
 	}
 	r.take(&m)
