@@ -28,7 +28,7 @@ type apiOperation struct {
 }
 
 // TestTheDocumentHasEveryRoute compares the document with the table of routes: paths, methods, rights, parameters, bodies and statuses.
-// TestTheDocumentIsThatOfTheServer in cmd/svc compares it with the handlers.
+// TestTheDocumentMatchesTheServer in cmd/svc compares it with the handlers.
 func TestTheDocumentHasEveryRoute(t *testing.T) {
 	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes"), Pprof: true, Version: Version{Package: "1.42.1"}})
 	r := c.get("/openapi.json") // needs no key

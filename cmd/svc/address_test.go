@@ -6,9 +6,9 @@ import (
 	"runtime"
 )
 
-// freeAddress returns an address where nobody listens. It is chosen, not asked of the system: a listener that is closed again lives on
-// in each process that another test forks meanwhile, until that executes its program, and takes connections that nobody answers. Its
-// port is below those that systems give out, and on Linux the host one of 15 million that are this machine: no other program has it.
+// freeAddress returns an address at which nothing listens. It does not ask the system for one: a closed listener lives on in a process
+// that another test forks until that process executes its program, and accepts connections that nothing answers. The port is below the
+// range that systems assign. On Linux the host is one of 15 million loopback addresses, so that no other program uses it.
 func freeAddress() string {
 	host := "127.0.0.1"
 	if runtime.GOOS == "linux" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestAnalyticsSurviveAKill kills a server a moment after searches, starts it again, and asks it by `svc analytics`.
+// TestAnalyticsSurviveAKill kills a server right after searches, restarts it, and runs `svc analytics`.
 func TestAnalyticsSurviveAKill(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	t.Setenv(asProgram, "1")
@@ -76,7 +76,7 @@ func TestRetentionOfAnalytics(t *testing.T) {
 	}
 	for _, text := range []string{"", "d", "30", "1.5d", "-1d", "99999d", "x"} {
 		if err := new(days).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is a time", text)
+			t.Errorf("%q is accepted as a duration", text)
 		}
 	}
 	for _, text := range []string{"1m", "-1h"} {

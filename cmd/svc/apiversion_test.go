@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAPIVersionOption starts servers of both versions of the API, on one data directory, whose rules both take and show.
+// TestAPIVersionOption starts servers of both API versions on one data directory: both must accept and show its rules.
 func TestAPIVersionOption(t *testing.T) {
 	in := newMember(t, "a")
 	says := func(want string) {
@@ -30,7 +30,7 @@ func TestAPIVersionOption(t *testing.T) {
 		}
 	}
 	if code, out := runProgram(nil, "--api-version", "1.50"); code != exitUsage || !strings.Contains(out, "1.54") {
-		t.Errorf("a version that svc does not speak: %d %s", code, out)
+		t.Errorf("an unknown version: %d %s", code, out)
 	}
 	for _, name := range []string{"rule-query-words", "rule-active-rules", "rule-pins", "rule-word-combinations", "rule-filter-combinations", "rule-filter-or", "rule-filter-and", "rule-filter-depth"} {
 		if code, out := runProgram(nil, "--"+name, "0"); code == 0 || !strings.Contains(out, name) {

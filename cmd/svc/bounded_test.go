@@ -22,7 +22,7 @@ import (
 
 var bounded = flag.Bool("bounded", false, "TestIndexingMemoryIsBounded takes documents of 100 MB, 65,535 fields and a million documents")
 
-// process is the program in a process of its own, whose anonymous memory is watched.
+// process is the program in its own process, whose anonymous memory is measured.
 type process struct {
 	*crashServer
 	peak atomic.Int64 // bytes of anonymous memory
@@ -55,7 +55,7 @@ func startProcess(t *testing.T, data string, args ...string) *process {
 	return p
 }
 
-// anonymousMemory returns how many bytes of a process no file stands behind; 0 where that is not known.
+// anonymousMemory returns the bytes of a process that are not backed by files, or 0 if that is unknown.
 func anonymousMemory(pid int) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -72,7 +72,7 @@ func anonymousMemory(pid int) int64 {
 	return 0
 }
 
-// stream sends a body that write writes.
+// stream sends a body written by write.
 func (p *process) stream(t *testing.T, path string, write func(w *bufio.Writer)) {
 	t.Helper()
 	r, w := io.Pipe()
@@ -91,7 +91,7 @@ func (p *process) stream(t *testing.T, path string, write func(w *bufio.Writer))
 	}
 }
 
-// succeeds waits until all tasks have ended, and succeeded.
+// succeeds waits until all tasks have ended, and checks that they succeeded.
 func (p *process) succeeds(t *testing.T) {
 	t.Helper()
 	s := &cutServer{url: p.url, log: new(logstest.Buffer)}
@@ -106,14 +106,14 @@ func (p *process) succeeds(t *testing.T) {
 	}
 }
 
-// TestIndexingMemoryIsBounded indexes what is large in each dimension, and merges it: the anonymous memory of the process
-// stays below --max-indexing-memory and 100 MiB. What a merge or a batch holds beyond that would end the process in a container.
+// TestIndexingMemoryIsBounded indexes and merges data that are large in one dimension each. The anonymous memory of the process must stay
+// below --max-indexing-memory plus 100 MiB; more would get the process killed in a container.
 func TestIndexingMemoryIsBounded(t *testing.T) {
 	if anonymousMemory(os.Getpid()) == 0 {
-		t.Skip("this system does not tell")
+		t.Skip("this system does not report anonymous memory")
 	}
 	bound := int64(32 << 20)
-	// Of the payload, in bytes; of one document; numbers of fields and of tiny documents.
+	// sizes of the payload and of one document in bytes; numbers of fields and of tiny documents
 	payload, document, fields, tiny := int64(0), 5<<20, 8_000, 50_000
 	if *bounded {
 		payload, document, fields, tiny = 10*bound, 100_000_000, 65_000, 1_000_000
@@ -126,7 +126,7 @@ func TestIndexingMemoryIsBounded(t *testing.T) {
 	words := func(r *rand.Rand, w *bufio.Writer, bytes int) {
 		for n := 0; n < bytes; {
 			k, _ := fmt.Fprintf(w, "w%x ", r.IntN(1<<uint(4+r.IntN(14))))
-			if n += k; r.IntN(100) == 0 { // as a text has lines
+			if n += k; r.IntN(100) == 0 { // lines as in a text
 				k, _ = w.WriteString(`\n`)
 				n += k
 			}
@@ -179,19 +179,19 @@ func TestIndexingMemoryIsBounded(t *testing.T) {
 			}
 			p.succeeds(t)
 			merged := p.peak.Load()
-			t.Logf("at most %d MiB of anonymous memory while it was indexed, %d MiB while it was compacted; the bound is %d MiB", indexed>>20, merged>>20, bound>>20)
+			t.Logf("at most %d MiB of anonymous memory while indexing, %d MiB while compacting; the limit is %d MiB", indexed>>20, merged>>20, bound>>20)
 			if most := max(indexed, merged); most > bound+100<<20 {
-				t.Errorf("%d MiB of anonymous memory, the bound is %d MiB and 100 MiB", most>>20, bound>>20)
+				t.Errorf("%d MiB of anonymous memory, want at most %d MiB plus 100 MiB", most>>20, bound>>20)
 			}
 		})
 	}
 }
 
-// On a small disk that is full writes that were accepted wait, and are applied when there is room.
+// TestAcceptedWritesOutliveAFullDisk checks that accepted writes wait while a small disk is full, and are applied when there is room.
 func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("no small disk can be made here: %v %s", err, out)
+		t.Skipf("cannot create a small disk here: %v %s", err, out)
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
@@ -199,7 +199,7 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 		}
 	})
 	p := startProcess(t, filepath.Join(dir, "db"), "--max-indexing-memory", "16 MiB")
-	t.Cleanup(p.stop) // before the disk goes
+	t.Cleanup(p.stop) // before the disk is unmounted
 	s := &cutServer{url: p.url, log: new(logstest.Buffer)}
 	if _, err := s.call(http.MethodPost, "/indexes", `{"uid":"x","primaryKey":"id"}`, nil); err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 	if err := os.WriteFile(ballast, make([]byte, 136<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Bodies that do not compress, until there is no room.
+	// Send incompressible bodies until there is no room.
 	r := rand.New(rand.NewPCG(3, 4))
 	accepted, refused := 0, 0
 	for refused == 0 && accepted < 1000 {
@@ -247,7 +247,7 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 	if refused == 0 || accepted < 3 {
 		t.Fatalf("%d writes were accepted, %d refused", accepted, refused)
 	}
-	// Searches go on, and the server says that something waits.
+	// Searches continue, and the server reports that tasks wait.
 	if body, err := s.call(http.MethodPost, "/indexes/x/search", `{"q":"0 1","limit":1}`, nil); err != nil {
 		t.Errorf("a search on a full disk: %.500s %v", body, err)
 	}
@@ -261,7 +261,7 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the server does not say that an index waits: %s %v", body, err)
+			t.Fatalf("the server does not report a parked index: %s %v", body, err)
 		}
 	}
 	if err := os.Remove(ballast); err != nil {
@@ -270,11 +270,11 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 	if err := s.idle(3 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if body, err := s.call(http.MethodPost, "/indexes/y/documents", `[{"id":1}]`, nil); err != nil { // without a restart
+	if body, err := s.call(http.MethodPost, "/indexes/y/documents", `[{"id":1}]`, nil); err != nil { // needs no restart
 		t.Errorf("a write when there is room again: %s %v", body, err)
 	}
 	if body, err := s.call(http.MethodGet, "/health", "", nil); err != nil || body != `{"status":"available"}` {
-		t.Errorf("when there is room again, the server says %s %v", body, err)
+		t.Errorf("when there is room again: %s %v", body, err)
 	}
 	var docs struct{ Total int }
 	if body, err := s.call(http.MethodGet, "/indexes/x/documents?limit=0", "", &docs); err != nil || docs.Total != 40*accepted {

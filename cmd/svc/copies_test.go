@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSnapshotOfAServerThatNamesNoFile prints no path where the server sends none.
+// TestSnapshotOfAServerThatNamesNoFile checks that no path is printed if the server does not send one.
 func TestSnapshotOfAServerThatNamesNoFile(t *testing.T) {
 	for file, want := range map[string]string{"": "", "/snapshots/data.snapshot": "/snapshots/data.snapshot\n"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,12 +22,10 @@ import (
 
 var rounds = flag.Int("rounds", 3, "how often TestKilledServerKeepsItsPromises kills the server")
 
-// TestKilledServerKeepsItsPromises writes from several clients, kills the
-// server with SIGKILL at a random moment, starts it again on the same
-// directory, and compares with what had been acknowledged: every such task
-// finishes, every document is at least as new as its last acknowledged write and has
-// the vector of that write, and every segment verifies. In the end a dump and a snapshot are imported, by
-// servers that are killed as well: they hold the same.
+// TestKilledServerKeepsItsPromises writes from several clients, kills the server with SIGKILL at random moments, restarts it on the same
+// directory, and compares with what was acknowledged. Every acknowledged task must finish, every document must be at least as new as its
+// last acknowledged write and have the vector of that write, and every segment must verify. In the end servers that are also killed import
+// a dump and a snapshot, which must have the same content.
 func TestKilledServerKeepsItsPromises(t *testing.T) {
 	dir := t.TempDir()
 	seed := uint64(time.Now().UnixNano())
@@ -83,7 +81,7 @@ func TestKilledServerKeepsItsPromises(t *testing.T) {
 	if err != nil || len(dumps) == 0 {
 		t.Fatalf("there are no dumps: %v", err)
 	}
-	// An import that is cut off begins anew, and one that came to its end is not done again.
+	// An interrupted import starts over, and a complete one is not repeated.
 	for kind, file := range map[string]string{"dump": dumps[len(dumps)-1], "snapshot": filepath.Join(dir, "snapshots", "data.snapshot")} {
 		data := filepath.Join(dir, "of-"+kind)
 		for range min(*rounds, 20) {
@@ -93,14 +91,14 @@ func TestKilledServerKeepsItsPromises(t *testing.T) {
 		}
 		s := startServer(t, binary, data, "--import-"+kind, file, "--ignore-"+kind+"-if-db-exists")
 		if got := s.documents(t); got != want {
-			t.Errorf("the %s holds other documents: %d bytes, want %d", kind, len(got), len(want))
+			t.Errorf("the documents of the %s differ: %d bytes, want %d", kind, len(got), len(want))
 		}
 		s.stop(t)
 		if out, err := exec.Command(binary, "segment", "verify", data).CombinedOutput(); err != nil {
 			t.Errorf("the import of the %s does not verify: %v\n%s", kind, err, out)
 		}
 	}
-	// All that a round left of dumps is whole.
+	// All dumps that a round left are complete.
 	for _, i := range random.Perm(len(dumps))[:min(len(dumps), 3)] {
 		s := startServer(t, binary, filepath.Join(dir, fmt.Sprint("dump-", i)), "--import-dump", dumps[i])
 		s.documents(t)
@@ -128,7 +126,7 @@ func (s *crashServer) stop(t *testing.T) {
 	}
 }
 
-// run asks for a task and waits until it has succeeded.
+// run sends a request for a task and waits until the task has succeeded.
 func (s *crashServer) run(t *testing.T, method, path, body string) {
 	t.Helper()
 	req, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
@@ -150,7 +148,7 @@ func (s *crashServer) run(t *testing.T, method, path, body string) {
 	(&crashClient{tasks: []int{summary.TaskUID}}).check(t, s.url)
 }
 
-// documents returns all documents with their vectors, each of which must be that of its version.
+// documents returns all documents with their vectors, and checks that each vector belongs to the version of its document.
 func (s *crashServer) documents(t *testing.T) string {
 	t.Helper()
 	var list struct {
@@ -163,15 +161,15 @@ func (s *crashServer) documents(t *testing.T) string {
 	for i, raw := range list.Results {
 		var doc crashDocument
 		if err := json.Unmarshal(raw, &doc); err != nil || !doc.sound() {
-			t.Errorf("%v: document %s has not the vector of its version", err, raw)
+			t.Errorf("%v: document %s does not have the vector of its version", err, raw)
 		}
 		lines[i] = string(raw)
 	}
-	slices.Sort(lines) // imported documents may stand in another order
+	slices.Sort(lines) // imported documents may have another order
 	return strings.Join(lines, "\n")
 }
 
-// crashDocument is what is read of a document.
+// crashDocument is the part of a document that the test reads.
 type crashDocument struct {
 	ID      int `json:"id"`
 	Version int `json:"version"`
@@ -180,7 +178,7 @@ type crashDocument struct {
 	} `json:"_vectors"`
 }
 
-// vectorOf is the vector that a version of a document has; some have none.
+// vectorOf returns the vector of a version of a document, or nil: some have none.
 func vectorOf(id, version int) []float32 {
 	if (id+version)%7 == 0 {
 		return nil
@@ -210,13 +208,13 @@ func startServer(t *testing.T, binary, data string, more ...string) *crashServer
 	}
 }
 
-// launch starts a server and does not wait for it.
+// launch starts a server without waiting for it.
 func launch(t *testing.T, binary, data string, more ...string) *crashServer {
 	t.Helper()
 	address := freeAddress()
 	s := &crashServer{url: "http://" + address, log: &logstest.Buffer{}}
 	s.process = exec.Command(binary, append([]string{"--db-path", data, "--http-addr", address, "--log-level", "WARN"}, more...)...)
-	s.process.Dir = filepath.Dir(data) // dumps and snapshots of imported tasks go to directories beside it
+	s.process.Dir = filepath.Dir(data) // imported tasks write dumps and snapshots beside it
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
@@ -225,14 +223,14 @@ func launch(t *testing.T, binary, data string, more ...string) *crashServer {
 	return s
 }
 
-// promise is what a client knows of one document: the newest write that was
-// acknowledged, and the newest that was sent. Version 0 is deletion or absence.
+// promise is what a client knows of one document: the newest acknowledged write and the newest sent one. Version 0 means
+// deleted or absent.
 type promise struct {
 	acknowledged, sent int
-	deletes            map[int]bool // which versions are deletions
+	deletes            map[int]bool // versions that are deletions
 }
 
-// crashClient writes documents of its own ids, and remembers.
+// crashClient writes documents with its own ids, and remembers them.
 type crashClient struct {
 	number  int
 	random  *rand.Rand
@@ -330,8 +328,7 @@ func (c *crashClient) write(url string, stop chan struct{}) {
 	}
 }
 
-// check waits for every acknowledged task, and for those that the crash kept
-// from being acknowledged, and compares the documents.
+// check waits for every acknowledged task and for those whose acknowledgement was lost, and compares the documents.
 func (c *crashClient) check(t *testing.T, url string) {
 	t.Helper()
 	for _, uid := range c.tasks {
@@ -343,13 +340,13 @@ func (c *crashClient) check(t *testing.T, url string) {
 			}
 			status := get(t, fmt.Sprintf("%s/tasks/%d", url, uid), &task)
 			if status != http.StatusOK {
-				t.Errorf("acknowledged task %d is gone: status %d", uid, status)
+				t.Errorf("acknowledged task %d is lost: status %d", uid, status)
 				break
 			}
 			if task.Status == "succeeded" {
 				break
 			}
-			// Before the first addition has made the index, a deletion fails, and rightly.
+			// Before the first addition has created the index, a deletion fails as it should.
 			if task.Status == "failed" && task.Type == "documentDeletion" && bytes.Contains(task.Error, []byte("index_not_found")) {
 				break
 			}
@@ -360,7 +357,7 @@ func (c *crashClient) check(t *testing.T, url string) {
 		}
 	}
 	c.tasks = nil
-	// A task may have become durable without its acknowledgement reaching the client.
+	// A task may be durable although its acknowledgement did not reach the client.
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		var waiting struct {
 			Total int `json:"total"`
@@ -379,14 +376,14 @@ func (c *crashClient) check(t *testing.T, url string) {
 		status := get(t, fmt.Sprintf("%s/indexes/crash/documents/%d?retrieveVectors=true", url, id), &doc)
 		found := status == http.StatusOK
 		if found && !doc.sound() {
-			t.Errorf("document %d has the vectors %v, and not that of version %d", id, doc.Vectors, doc.Version)
+			t.Errorf("document %d has the vectors %v, want that of version %d", id, doc.Vectors, doc.Version)
 		}
-		// Anything from the last acknowledged write up to the last one sent may stand.
+		// Any version from the last acknowledged write to the last one sent is right.
 		ok := false
 		for v := p.acknowledged; v <= p.sent; v++ {
 			if deletion, known := p.deletes[v]; known && (deletion && !found || !deletion && found && doc.Version == v) {
 				ok = true
-				// What the crash decided is the truth from here on.
+				// The version that the crash left is the known one from here on.
 				p.acknowledged, p.sent = v, v
 				break
 			}

@@ -77,7 +77,7 @@ func (in *instance) ask(method, path, body string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// run sends what makes a task, and waits for its end.
+// run sends a request for a task, and waits for its end.
 func (in *instance) run(method, path, body string) {
 	in.t.Helper()
 	var summary struct{ TaskUID int }
@@ -106,15 +106,15 @@ func segmentFiles(t *testing.T, db string, n int) []string {
 	return names
 }
 
-// TestDirectoriesOfAllFormats opens directories that a server of each format left, searches them, writes to them and compacts them.
+// TestDirectoriesOfAllFormats opens directories that servers of each format left, searches them, writes to them and compacts them.
 func TestDirectoriesOfAllFormats(t *testing.T) {
 	for _, format := range append(olderFormats, formatVersion) {
 		t.Run(format, func(t *testing.T) { testDirectoryOfFormat(t, unpack(t, "testdata/format"+format+".tar.gz")) })
 	}
 }
 
-// TestDirectoryWithColumnsBesideSegments opens a directory that a server left after attributes had become filterable, answers by
-// their columns, and compacts it.
+// TestDirectoryWithColumnsBesideSegments opens a directory from a server after attributes had become filterable, searches with their
+// columns, and compacts it.
 func TestDirectoryWithColumnsBesideSegments(t *testing.T) {
 	db := unpack(t, "testdata/format3columns.tar.gz")
 	columns := func() int {
@@ -144,8 +144,8 @@ func TestDirectoryWithColumnsBesideSegments(t *testing.T) {
 	}
 }
 
-// TestDirectoryWithSettingsInTheManifest opens a directory whose manifest has large settings: they serve, and the next change of the index
-// moves them to a file of their own.
+// TestDirectoryWithSettingsInTheManifest opens a directory with large settings in a manifest: they must be used, and move to their own
+// file with the next change of the index.
 func TestDirectoryWithSettingsInTheManifest(t *testing.T) {
 	db := unpack(t, "testdata/format4settings.tar.gz")
 	files := func() []string {
@@ -188,7 +188,8 @@ func TestDirectoryWithSettingsInTheManifest(t *testing.T) {
 	}
 }
 
-// TestDirectoryWithRoundedIntegers opens a directory whose columns rounded integers: soon after the start they are those of the documents.
+// TestDirectoryWithRoundedIntegers opens a directory whose columns rounded integers: soon after the start they must have the integers of
+// the documents.
 func TestDirectoryWithRoundedIntegers(t *testing.T) {
 	db := unpack(t, "testdata/format3integers.tar.gz")
 	if code, out, errs := runCommand("segment", "verify", db); code != 0 {
@@ -275,8 +276,8 @@ func testDirectoryOfFormat(t *testing.T, db string) {
 	check()
 }
 
-// TestWordsOfOlderVersionsAreFound opens directories with texts in many languages that servers of each format left. Every word is found in
-// quotes afterwards, and those of ASCII letters at once, while words are indexed again.
+// TestWordsOfOlderVersionsAreFound opens directories with texts in many languages from servers of each format. Every word must be found in
+// quotes after reanalysis, and words of ASCII letters also during it.
 func TestWordsOfOlderVersionsAreFound(t *testing.T) {
 	for _, format := range []string{"2", "3"} {
 		t.Run(format, func(t *testing.T) { testWordsOfFormat(t, unpack(t, "testdata/words"+format+".tar.gz")) })
@@ -317,10 +318,10 @@ func testWordsOfFormat(t *testing.T, db string) {
 			}
 		}
 		if asked < 50 {
-			t.Errorf("%d words were looked for", asked)
+			t.Errorf("only %d words were searched", asked)
 		}
 	}
-	// What svc cannot repeat of older versions, such as ß as a letter of its own, is found when it is indexed again.
+	// Words that svc cannot analyse as older versions did, such as ß as its own letter, are found after reanalysis.
 	check(func(word string) bool {
 		return !strings.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf })
 	})
@@ -328,7 +329,7 @@ func testWordsOfFormat(t *testing.T, db string) {
 	const done = "all words are indexed by this version"
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(in.log.String(), done); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("words are not indexed again: ", in.log.String())
+			t.Fatal("the words are not reanalysed: ", in.log.String())
 		}
 	}
 	check(every)
@@ -343,7 +344,7 @@ func testWordsOfFormat(t *testing.T, db string) {
 		t.Fatal(err)
 	}
 	if strings.Contains(in.log.String(), done) {
-		t.Error("words were indexed again at the second start, too")
+		t.Error("the words were reanalysed again at the second start")
 	}
 }
 
@@ -368,7 +369,7 @@ func TestDirectoryOfANewerFormatIsRefused(t *testing.T) {
 	}
 }
 
-// TestSegmentTruncatedInUse takes the end of a file away that a running server has mapped: who reads there meets SIGBUS.
+// TestSegmentTruncatedInUse truncates a file that a running server has mapped, so that reads beyond the end raise SIGBUS.
 func TestSegmentTruncatedInUse(t *testing.T) {
 	db := t.TempDir()
 	in := start(t, db)

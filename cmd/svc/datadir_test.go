@@ -9,7 +9,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// filling writes what an import does, in short: directories, files, each synced.
+// filling makes the file operations of an import in short: directories, files, syncs.
 func filling(fsys vfs.FS) error {
 	for _, name := range []string{"/data/indexes/000000/MANIFEST", "/data/indexes/CATALOG", "/data/auth.db"} {
 		dir := name[:strings.LastIndexByte(name, '/')]
@@ -23,7 +23,7 @@ func filling(fsys vfs.FS) error {
 	return nil
 }
 
-// filled reports whether a data directory has all of an import, or nothing of it.
+// filled reports whether a data directory has everything of an import, or nothing.
 func filled(t *testing.T, fsys vfs.FS) (whole, nothing bool) {
 	t.Helper()
 	found := 0
@@ -35,8 +35,8 @@ func filled(t *testing.T, fsys vfs.FS) (whole, nothing bool) {
 	return found == 3, found == 0
 }
 
-// The power goes, or the disk fails, at each file operation of an import, and at each of one that follows. Afterwards
-// the directory is whole, or as good as empty, or says that an import was cut off; the same import makes it whole.
+// TestAnImportIsAllOrNothing fails the power or the disk at each file operation of an import, and at each of a repetition. The directory
+// must then be complete, count as empty, or report an interrupted import; the same import must complete it.
 func TestAnImportIsAllOrNothing(t *testing.T) {
 	broken := errors.New("the power is gone")
 	outcomes := map[string]int{}
@@ -60,7 +60,7 @@ func TestAnImportIsAllOrNothing(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if state != dataExists { // otherwise the option asks to start with the data there are
+		if state != dataExists { // otherwise the start would use the existing data
 			again := crashed.CrashClone(nil)
 			lock, err := openDataDir(again, "/data", "a.dump", func() error { return filling(again) })
 			if err != nil {
@@ -68,7 +68,7 @@ func TestAnImportIsAllOrNothing(t *testing.T) {
 			}
 			lock.Close()
 			if whole, _ := filled(t, again); !whole {
-				t.Fatalf("%s: the same import does not make it whole", what)
+				t.Fatalf("%s: the same import does not complete it", what)
 			}
 		}
 		lock, err := openDataDir(crashed, "/data", "", nil)
@@ -86,7 +86,7 @@ func TestAnImportIsAllOrNothing(t *testing.T) {
 		case nothing:
 			outcomes["nothing"]++
 		default:
-			t.Fatalf("%s: a part of the import is taken for all of it", what)
+			t.Fatalf("%s: a part of the import counts as complete", what)
 		}
 	}
 	for _, count := range []int64{1, 1 << 40} {
@@ -100,7 +100,7 @@ func TestAnImportIsAllOrNothing(t *testing.T) {
 					crashed = mem.CrashClone(nil)
 				}
 				check("once", crashed.CrashClone(nil))
-				// A second import, of which something else goes wrong.
+				// A second import that fails at another point.
 				if state, err := checkDataDir(crashed, "/data"); err == nil && state != dataExists {
 					interrupted(crashed, int64(random.IntN(40)), 1<<40)
 					check("twice", crashed.CrashClone(random))
@@ -111,7 +111,7 @@ func TestAnImportIsAllOrNothing(t *testing.T) {
 	t.Log(outcomes)
 	for _, outcome := range []string{"cut off", "whole", "nothing"} {
 		if outcomes[outcome] == 0 {
-			t.Errorf("nothing ended as %q", outcome)
+			t.Errorf("no case ended as %q", outcome)
 		}
 	}
 }

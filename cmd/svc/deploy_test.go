@@ -23,9 +23,9 @@ import (
 
 // deployed is a member of a group as an example of deploy/ starts it.
 type deployed struct {
-	host string // its name in the example
+	host string // host name in the example
 	env  map[string]string
-	stop time.Duration // that it is given to end
+	stop time.Duration // time that it gets to stop
 }
 
 // deployFile reads a file of deploy/.
@@ -38,7 +38,7 @@ func deployFile(t *testing.T, name string) string {
 	return string(b)
 }
 
-// decodeYAML reads all documents of a text.
+// decodeYAML decodes all documents of a text.
 func decodeYAML(t *testing.T, text string) (all []map[string]any) {
 	t.Helper()
 	for d := yaml.NewDecoder(strings.NewReader(text)); ; {
@@ -53,7 +53,7 @@ func decodeYAML(t *testing.T, text string) (all []map[string]any) {
 	}
 }
 
-// within returns what is at a path of members and numbers.
+// within returns the value at a path of members and indexes.
 func within(t *testing.T, v any, at ...any) any {
 	t.Helper()
 	for _, step := range at {
@@ -61,7 +61,7 @@ func within(t *testing.T, v any, at ...any) any {
 		case string:
 			m, _ := v.(map[string]any)
 			if m[key] == nil {
-				t.Fatalf("nothing is at %s of %v", key, at)
+				t.Fatalf("no value at %s of %v", key, at)
 			}
 			v = m[key]
 		case int:
@@ -71,7 +71,7 @@ func within(t *testing.T, v any, at ...any) any {
 	return v
 }
 
-// imageEnv returns what deploy/Dockerfile sets.
+// imageEnv returns the variables that deploy/Dockerfile sets.
 func imageEnv(t *testing.T) map[string]string {
 	t.Helper()
 	_, line, _ := strings.Cut(deployFile(t, "Dockerfile"), "\nENV ")
@@ -112,7 +112,7 @@ func kubernetesVoters(t *testing.T) (all []deployed) {
 	governing := fmt.Sprint(within(t, set, "spec", "serviceName"))
 	headless := objects["Service "+governing]
 	if within(t, headless, "spec", "clusterIP") != "None" || within(t, headless, "spec", "publishNotReadyAddresses") != true {
-		t.Error("voters do not find each other before they are ready")
+		t.Error("voters cannot find each other before they are ready")
 	}
 	if within(t, set, "spec", "podManagementPolicy") != "Parallel" {
 		t.Error("the first voter would wait for itself")
@@ -131,12 +131,12 @@ func kubernetesVoters(t *testing.T) (all []deployed) {
 	}
 	pod := within(t, set, "spec", "template", "spec")
 	if within(t, pod, "enableServiceLinks") != false {
-		t.Error("the cluster gives variables that svc refuses")
+		t.Error("the cluster sets variables that svc refuses")
 	}
 	container := within(t, pod, "containers", 0)
 	for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
 		if within(t, container, probe, "httpGet", "path") != "/health" {
-			t.Errorf("the %s asks elsewhere", probe)
+			t.Errorf("the %s uses another address", probe)
 		}
 	}
 	stop := time.Duration(within(t, pod, "terminationGracePeriodSeconds").(int)) * time.Second
@@ -188,8 +188,8 @@ func systemdVoters(t *testing.T) (all []deployed) {
 	return all
 }
 
-// TestDeployedVoters starts three processes with what the examples of deploy/ give them, with addresses and directories of this machine.
-// They become a group; the leader hands over when it is told to stop, and ends. checkDeployed compares the time that it is given.
+// TestDeployedVoters starts three processes with the settings of the examples in deploy/, with addresses and directories of this machine.
+// They must form a group; the leader must hand over when it is stopped, and exit. checkDeployed compares the time that it gets.
 func TestDeployedVoters(t *testing.T) {
 	for name, read := range map[string]func(*testing.T) []deployed{"compose": composeVoters, "kubernetes": kubernetesVoters, "systemd": systemdVoters} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestDeployedVoters(t *testing.T) {
 			}
 			local := []string{"127.0.0.21", "127.0.0.22", "127.0.0.23"}
 			port := freePort(t, 2, local...)
-			var here []string // what is to be replaced, and by what
+			var here []string // replacements, as pairs of old and new
 			for i, d := range all {
 				here = append(here, d.host, local[i])
 			}
@@ -234,23 +234,23 @@ func checkDeployed(t *testing.T, d deployed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := parseServe(t, nil, d.env, "") // it refuses unknown variables
+	o, err := parseServe(t, nil, d.env, "") // refuses unknown variables
 	t.Chdir(dir)
 	switch {
 	case err != nil:
 		t.Fatalf("%s: %v", d.host, err)
 	case !o.Group.votes() || o.Env != "production":
-		t.Errorf("%s is no voter in production", d.host)
+		t.Errorf("%s is not a voter in production", d.host)
 	case !strings.HasPrefix(o.Group.Addr, d.host+":"):
-		t.Errorf("%s is reached at %s", d.host, o.Group.Addr)
+		t.Errorf("%s has the address %s", d.host, o.Group.Addr)
 	case len(o.Group.Join) != 3:
 		t.Errorf("%s knows %q", d.host, o.Group.Join)
 	case o.Group.Drain <= 0 || o.Group.Drain+2*stopTime > d.stop:
-		t.Errorf("%s answers for %v longer, and has %v to end", d.host, o.Group.Drain, d.stop)
+		t.Errorf("%s drains for %v, but gets only %v to stop", d.host, o.Group.Drain, d.stop)
 	}
 }
 
-// deployedGroup are the processes of an example.
+// deployedGroup is the running processes of an example.
 type deployedGroup struct {
 	t         *testing.T
 	urls      []string
@@ -265,7 +265,7 @@ func (g *deployedGroup) start(replace *strings.Replacer, env map[string]string, 
 	p.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
 	for name, value := range env {
 		if name == "SVC_GROUP_DRAIN" {
-			value = "300ms" // that of the example is checked, and not waited for
+			value = "300ms" // the value of the example is checked instead
 		}
 		p.Env = append(p.Env, name+"="+replace.Replace(value))
 	}
@@ -279,7 +279,7 @@ func (g *deployedGroup) start(replace *strings.Replacer, env map[string]string, 
 	g.urls, g.processes, g.logs = append(g.urls, url), append(g.processes, p), append(g.logs, log)
 }
 
-// leads waits until three members vote and one of them, other than a former one, leads and is healthy. It returns its URL.
+// leads waits until three members vote and one of them, other than former, leads and is healthy. It returns its URL.
 func (g *deployedGroup) leads(former string) string {
 	g.t.Helper()
 	client := http.Client{Timeout: 2 * time.Second}
@@ -323,6 +323,6 @@ func (g *deployedGroup) leads(former string) string {
 	for _, log := range g.logs {
 		g.t.Log(log.String())
 	}
-	g.t.Fatalf("nobody leads: %s", last)
+	g.t.Fatalf("no leader: %s", last)
 	return ""
 }

@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// failover sends requests to several servers in turn, until one answers. It begins with the one that answered last.
+// failover sends requests to several servers in turn until one answers. It starts with the one that answered last.
 type failover struct {
 	hosts     []string
 	transport http.RoundTripper
@@ -59,7 +59,7 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 			f.last.Store(at)
 			return res, nil
 		}
-		round := n%len(f.hosts) == 0 // all servers have been asked
+		round := n%len(f.hosts) == 0 // all servers were asked
 		if r.Context().Err() != nil || round && time.Now().After(until) {
 			return res, err
 		}
@@ -75,8 +75,8 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// TestFailoverOfClients sends requests as docs/CLIENTS.md shows, while the leader of three voters is killed: none fails, and no write is
-// lost or made twice.
+// TestFailoverOfClients sends requests as docs/CLIENTS.md shows while the leader of three voters is killed: no request may fail, and no
+// write may be lost or repeated.
 func TestFailoverOfClients(t *testing.T) {
 	own, err := os.ReadFile("failover_test.go")
 	if err != nil {
@@ -89,7 +89,7 @@ func TestFailoverOfClients(t *testing.T) {
 	_, shown, _ := strings.Cut(string(page), "```go\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	if shown == "" || !strings.Contains(string(own), shown) {
-		t.Fatalf("docs/CLIENTS.md shows another wrapper:\n%s", shown)
+		t.Fatalf("docs/CLIENTS.md differs from this wrapper:\n%s", shown)
 	}
 	g := newVoterRun(t, mathrand.Uint64())
 	g.all()
@@ -100,18 +100,18 @@ func TestFailoverOfClients(t *testing.T) {
 	l.end()
 }
 
-// TestFailoverAsksInTurn asks servers of which some do not answer, by a clock of its own.
+// TestFailoverAsksInTurn sends requests to servers some of which do not answer, with a fake clock.
 func TestFailoverAsksInTurn(t *testing.T) {
 	for name, tt := range map[string]struct {
-		silent, busy string        // hosts that give no answer within 20 s, and those that answer 503
-		cancel       time.Duration // of the caller; 0: never
+		silent, busy string        // hosts that do not answer within 20 s, and hosts that answer 503
+		cancel       time.Duration // when the caller gives up; 0: never
 		want         string        // the hosts that three requests ask
-		took         time.Duration // the first one
+		took         time.Duration // of the first request
 		status       int
 	}{
 		"all answer":            {want: "a a a", status: 200},
 		"one is busy":           {busy: "a", want: "ab b b", status: 200},
-		"two are silent":        {silent: "ab", want: "abc c c", took: 40 * time.Second, status: 200}, // all are asked, though the time is over
+		"two are silent":        {silent: "ab", want: "abc c c", took: 40 * time.Second, status: 200}, // all are asked although the time is over
 		"silent, busy":          {silent: "a", busy: "b", want: "abc c c", took: 20 * time.Second, status: 200},
 		"all are busy":          {busy: "abc", took: 30*time.Second + 250*time.Millisecond, status: 503},
 		"all are silent":        {silent: "abc", want: "abc abc abc", took: time.Minute},
@@ -166,7 +166,7 @@ func TestFailoverAsksInTurn(t *testing.T) {
 					asked += " "
 				}
 				if tt.want != "" && strings.TrimSpace(asked) != tt.want {
-					t.Errorf("asked are %s, want %s", asked, tt.want)
+					t.Errorf("asked %s, want %s", asked, tt.want)
 				}
 				if len(keys) != 3 || keys[""] {
 					t.Errorf("three writes have the keys %v", keys)
@@ -176,10 +176,10 @@ func TestFailoverAsksInTurn(t *testing.T) {
 	}
 }
 
-// TestFailoverOfSilentHosts asks a server that takes connections and never answers: the transport gives up, and the next request does not
-// go there.
+// TestFailoverOfSilentHosts uses a server that accepts connections and never answers: the transport must give up, and the next request
+// must go elsewhere.
 func TestFailoverOfSilentHosts(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system takes the connections
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts the connections
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestFailoverOfSilentHosts(t *testing.T) {
 	transport := f.transport.(*http.Transport)
 	defer transport.CloseIdleConnections()
 	if transport.ResponseHeaderTimeout == 0 {
-		t.Fatal("a server that does not answer is waited for")
+		t.Fatal("the request still waits for the silent server")
 	}
 	transport.ResponseHeaderTimeout = 100 * time.Millisecond
 	client := http.Client{Transport: f}
@@ -203,7 +203,7 @@ func TestFailoverOfSilentHosts(t *testing.T) {
 		if res.StatusCode != http.StatusNoContent || f.last.Load()%2 != 1 {
 			t.Errorf("status %d of server %d", res.StatusCode, f.last.Load()%2)
 		}
-		transport.ResponseHeaderTimeout = time.Minute // which the second request does not wait for
+		transport.ResponseHeaderTimeout = time.Minute // the second request must not wait for it
 	}
 }
 
@@ -211,13 +211,13 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// load are clients of a group that write and read all the time, as docs/CLIENTS.md shows. None of their requests may fail.
+// load is a set of clients that write and read continuously, as docs/CLIENTS.md shows. None of their requests may fail.
 type load struct {
 	t       *testing.T
 	client  http.Client
 	running sync.WaitGroup
 	over    atomic.Bool
-	tasks   [loadClients + 1]map[uint64]bool // by client; the last one writes when it is told to
+	tasks   [loadClients + 1]map[uint64]bool // by client; the last one writes on request
 }
 
 const loadClients = 3
@@ -256,7 +256,7 @@ func (l *load) write(client, n int) bool {
 	return true
 }
 
-// must sends a request, which may not fail. A read misses no write.
+// must sends a request that must not fail. A read must see all previous writes.
 func (l *load) must(method, path, body string, answer any) bool {
 	req, err := http.NewRequest(method, "http://anywhere"+path, strings.NewReader(body))
 	if err != nil {
@@ -285,7 +285,7 @@ func (l *load) must(method, path, body string, answer any) bool {
 	return true
 }
 
-// end ends the clients, and compares what they were told with what the group has.
+// end stops the clients, and compares the acknowledged writes with the group.
 func (l *load) end() {
 	l.t.Helper()
 	l.over.Store(true)
@@ -302,14 +302,14 @@ func (l *load) end() {
 	}
 	for _, path := range []string{"/tasks?types=documentAdditionOrUpdate&statuses=succeeded&limit=1", "/indexes/films/documents?limit=1"} {
 		if l.must("GET", path, "", &list) && list.Total != sent {
-			l.t.Errorf("%d writes were acknowledged, and %s has %d", sent, path, list.Total)
+			l.t.Errorf("%d writes were acknowledged, but %s has %d", sent, path, list.Total)
 		}
 	}
 	l.t.Logf("%d writes, and as many reads", sent)
 }
 
-// TestSearchesOutliveTheLeader kills the leader of three voters, and then has another one lead in order. The voters that live fail no
-// search meanwhile, of clients that ask them alone.
+// TestSearchesOutliveTheLeader kills the leader of three voters, and later makes another one lead in order. Clients search the other
+// voters directly; none of their searches may fail.
 func TestSearchesOutliveTheLeader(t *testing.T) {
 	g := newVoterRun(t, mathrand.Uint64())
 	g.all()
@@ -364,11 +364,11 @@ func TestSearchesOutliveTheLeader(t *testing.T) {
 			}
 			if s := g.status(i); s != nil && s.Voter.Leads {
 				if status, _, err := g.voters[i].ask("POST", "/indexes/films/documents", `[{"id": 2, "title": "a word"}]`, nil); err == nil && status == http.StatusAccepted {
-					break // it writes
+					break // it accepts writes
 				}
 			}
 			if time.Now().After(deadline) {
-				t.Error("nobody else leads")
+				t.Error("no other voter leads")
 				break
 			}
 		}

@@ -26,13 +26,13 @@ var (
 )
 
 const (
-	// flipIndexes is how many indexes there are, all with the same documents: a byte of each is flipped at once.
+	// flipIndexes is the number of indexes with the same documents: one byte of each is flipped at once.
 	flipIndexes = 32
-	// flipStarts is how many starts, at most, are one test.
+	// flipStarts is the largest number of starts in one test.
 	flipStarts = 20
 )
 
-// unstable is what differs between two answers of the same state.
+// unstable matches the parts in which two answers from the same state differ.
 var unstable = regexp.MustCompile(`"(processingTimeMs|requestUid)":("[^"]*"|\d+)`)
 
 var flipQuestions = []struct{ method, path, body string }{
@@ -47,7 +47,7 @@ var flipQuestions = []struct{ method, path, body string }{
 	{"GET", "/documents/3", ""},
 }
 
-// answersOf asks an index everything; "" stands for an error.
+// answersOf sends all questions to an index; "" stands for an error.
 func (in *instance) answersOf(index int) []string {
 	var all []string
 	for _, q := range flipQuestions {
@@ -60,7 +60,7 @@ func (in *instance) answersOf(index int) []string {
 	return all
 }
 
-// knownDamage returns how many files the server knows to be damaged.
+// knownDamage returns the number of files that the server knows to be damaged.
 func (in *instance) knownDamage(t *testing.T) int {
 	t.Helper()
 	var health struct {
@@ -73,7 +73,7 @@ func (in *instance) knownDamage(t *testing.T) int {
 	return health.Details.IndexesSetAside + health.Details.DamagedSegments
 }
 
-// checkedBytes returns how much of a segment its checksums of blocks cover: all up to the section that has them.
+// checkedBytes returns the length of a segment that its block checksums cover: everything before the section that has them.
 func checkedBytes(segment []byte) int {
 	footer := segment[len(segment)-64:]
 	table, n := binary.LittleEndian.Uint64(footer), binary.LittleEndian.Uint32(footer[24:])
@@ -81,13 +81,13 @@ func checkedBytes(segment []byte) int {
 	return int(binary.LittleEndian.Uint64(last[8:]))
 }
 
-// flipPlace is a byte of a data directory, or some that are flipped at once.
+// flipPlace is one or several bytes of a data directory that are flipped at once.
 type flipPlace struct {
-	name  string // in the data directory, or in that of an index
+	name  string // in the data directory, or in the directory of an index
 	at, n int
 }
 
-// flipDir is a data directory, the bytes of whose indexes are flipped.
+// flipDir is a data directory whose indexes are damaged.
 type flipDir struct {
 	files map[string][]byte // by name, of all indexes
 	want  [][]string        // answers, by index
@@ -110,14 +110,14 @@ func readDir(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// newFlipDir makes a directory with so many indexes of the same documents.
+// newFlipDir creates a directory with indexes of the same documents.
 func newFlipDir(t *testing.T, indexes int) *flipDir {
 	t.Helper()
 	base := filepath.Join(t.TempDir(), "db")
 	in := start(t, base)
 	d := new(flipDir)
 	synonyms := `{"kitty":["cat"]`
-	for i := range 250 { // so many that settings have a file
+	for i := range 250 { // so many that the settings need a file
 		synonyms += fmt.Sprintf(`,"word%d":["words"]`, i)
 	}
 	for i := range indexes {
@@ -125,7 +125,7 @@ func newFlipDir(t *testing.T, indexes int) *flipDir {
 		in.run("PATCH", uid+"/settings", `{"filterableAttributes":["price","_geo"],"sortableAttributes":["price","_geo"],"embedders":{"m":{"source":"userProvided","dimensions":2}}}`)
 		in.run("POST", uid+"/documents", `[{"id":1,"title":"red cat","price":1,"tags":["a"],"_vectors":{"m":[1,0]}},{"id":2,"title":"a red house with a cat","price":2,"tags":["a","b"],"_vectors":{"m":[0,1]}},
 			{"id":3,"title":"white words","price":3,"tags":["a"],"_geo":{"lat":1,"lng":2},"_vectors":{"m":[1,1]}}]`)
-		in.run("PATCH", uid+"/settings", `{"filterableAttributes":["price","tags","_geo"],"synonyms":`+synonyms+`}}`) // the column of tags stands beside the segment
+		in.run("PATCH", uid+"/settings", `{"filterableAttributes":["price","tags","_geo"],"synonyms":`+synonyms+`}}`) // the column of tags is in a file beside the segment
 		d.want = append(d.want, in.answersOf(i))
 		if slices.Contains(d.want[i], "") {
 			t.Fatalf("%q", d.want[i])
@@ -143,7 +143,7 @@ func newFlipDir(t *testing.T, indexes int) *flipDir {
 	return d
 }
 
-// ofIndex is the name of a file of an index.
+// ofIndex returns the name of a file of an index.
 func ofIndex(index int, name string) string { return fmt.Sprintf("indexes/%06d/%s", index, name) }
 
 // writeFiles writes files, by their names in a directory.
@@ -159,7 +159,7 @@ func writeFiles(t *testing.T, db string, files map[string][]byte) {
 	}
 }
 
-// flipBits turns a bit of each of some bytes of a file over.
+// flipBits flips a bit in each of some bytes of a file.
 func flipBits(t *testing.T, name string, at int, are []byte) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -176,7 +176,7 @@ func flipBits(t *testing.T, name string, at int, are []byte) {
 	}
 }
 
-// chooseFlips returns the places that -flips and -flips-part name.
+// chooseFlips returns the places that -flips and -flips-part select.
 func chooseFlips(t *testing.T, from []flipPlace) (mine []flipPlace) {
 	t.Helper()
 	var part, parts int
@@ -206,8 +206,8 @@ func (c *flipCounts) String() string {
 	return fmt.Sprintf("%d bytes flipped in %d starts; %d answers were errors, %d were right", c.bytes.Load(), c.starts.Load(), c.failed.Load(), c.right.Load())
 }
 
-// try starts the server with a byte flipped in each of some indexes, by number, or flips those bytes while it runs. What is answered with
-// 200 must be right.
+// try starts the server with a flipped byte in each of some indexes, or flips those bytes while it runs. Answers with status 200
+// must be right.
 func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, running bool) {
 	t.Helper()
 	db := filepath.Join(t.TempDir(), "db")
@@ -217,9 +217,9 @@ func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, running b
 		for i, p := range places {
 			name := ofIndex(i, p.name)
 			b := d.files[name]
-			at := min(p.at, len(b)-1) // times make manifests a few bytes longer or shorter; the file is another one's beside it
+			at := min(p.at, len(b)-1) // times change the length of manifests by a few bytes, and the file belongs to another index
 			flipBits(t, filepath.Join(db, name), at, b[at:at+1])
-			// What is behind the checksums of a segment is read when it is opened, and at no other time. Columns beside it are made again.
+			// The bytes after the checksums of a segment are read only when it is opened. Columns beside it are rebuilt.
 			if isSegment(name) && at < checkedBytes(b) && filepath.Ext(name) != columnsSuffix {
 				found++
 			}
@@ -244,7 +244,7 @@ func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, running b
 		want := flip()
 		for deadline := time.Now().Add(2 * time.Minute); in.knownDamage(t) < want; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Errorf("inspections tell of %d files, bytes were flipped in %d: %v", in.knownDamage(t), want, places)
+				t.Errorf("inspections report %d files, bytes were flipped in %d: %v", in.knownDamage(t), want, places)
 				break
 			}
 		}
@@ -264,9 +264,9 @@ func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, running b
 	}
 }
 
-// TestFlippedBytesAreNeverServed flips each byte of the files of an index once, while the server is stopped, and those of segments while it
-// runs, before anything was asked. The server starts, and may answer with errors; what it answers with 200 must be right. Bytes are flipped
-// in many indexes at once: damage of one is in no other's way. make flips takes every byte, the usual test some.
+// TestFlippedBytesAreNeverServed flips each byte of the files of an index while the server is stopped, and those of segments while it
+// runs, before any request. The server must start. It may answer with errors, but answers with status 200 must be right. Bytes of many
+// indexes are flipped at once, because damage of one does not affect the others. make flips flips every byte, the usual test some of them.
 func TestFlippedBytesAreNeverServed(t *testing.T) {
 	d := newFlipDir(t, flipIndexes)
 	var places, segments []flipPlace
@@ -289,8 +289,8 @@ func TestFlippedBytesAreNeverServed(t *testing.T) {
 			places  []flipPlace
 			running bool
 		}{
-			{"segments while it runs", chooseFlips(t, segments), true},
-			{"while it is stopped", chooseFlips(t, places), false},
+			{"segments, server running", chooseFlips(t, segments), true},
+			{"server stopped", chooseFlips(t, places), false},
 		} {
 			for starts := range slices.Chunk(slices.Collect(slices.Chunk(kind.places, flipIndexes)), flipStarts) {
 				t.Run(kind.name, func(t *testing.T) {

@@ -22,9 +22,8 @@ import (
 )
 
 const (
-	// nobodysZeros is how many zeros stand at both ends of room that nobody uses: what is between them is flipped flipTogether bytes
-	// at once.
-	nobodysZeros = 64
+	// unusedZeros is the number of zeros at both ends of unused space. The bytes between them are flipped in groups of flipTogether.
+	unusedZeros  = 64
 	flipTogether = 4096
 
 	storesKey   = "a-master-key-of-16-bytes"
@@ -33,8 +32,8 @@ const (
 	deletedKey  = "74c9c733-3368-4738-bbe5-1d18a5fecb37"
 )
 
-// storeQuestions ask for all that the stores of a data directory hold: the queue, the keys, the catalog, and the small files. key
-// is the uid of the key that asks; "" is the master key.
+// storeQuestions read everything in the stores of a data directory: the queue, the keys, the catalog, and the small files. key is the uid
+// of the key to use; "" is the master key.
 var storeQuestions = []struct{ method, path, body, key string }{
 	{"GET", "/tasks/4", "", ""},
 	{"GET", "/indexes/waits/documents", "", ""},
@@ -68,23 +67,23 @@ var storeWrites = []struct{ method, path, body string }{
 	{"POST", "/indexes", `{"uid":"more"}`},
 }
 
-// storeDir is a data directory whose stores all hold something, with a task that waits for its turn and its documents.
+// storeDir is a data directory whose stores all have content, with a waiting task and its documents.
 type storeDir struct {
 	files map[string][]byte
-	// began is before anything that happens in a copy of the directory.
+	// began is earlier than anything that happens in a copy of the directory.
 	began   time.Time
 	options options
-	values  map[string]string // of keys, by their uids
-	webhook string            // its uid
+	values  map[string]string // of keys by uid
+	webhook string            // uid of the webhook
 	want    storeAnswers
-	// wantWithout is what is right when the documents of the task that waits are damaged: it fails, and says so.
+	// wantWithout is right if the documents of the waiting task are damaged: it fails with an error.
 	wantWithout storeAnswers
 }
 
-// storeAnswers are answers at a first start, and after storeWrites at a second one; "" stands for an error of the server's own.
+// storeAnswers are the answers after a first start, and after storeWrites and a second start; "" stands for an internal error.
 type storeAnswers struct {
 	first, second []string
-	told          bool // the second server said that the last change of a file may be missing
+	told          bool // the second server reported that the last change of a file may be missing
 }
 
 // serve starts a server on a copy of the directory.
@@ -99,7 +98,7 @@ func (d *storeDir) serve(t *testing.T, db string) (*storeServer, error) {
 	return &storeServer{in.url, db, d, in.stop, in.log.String}, nil
 }
 
-// storeServer is a server on such a directory: in this process, or a program.
+// storeServer is a server on such a directory, in this process or as a program.
 type storeServer struct {
 	url  string
 	db   string // its data directory
@@ -108,7 +107,7 @@ type storeServer struct {
 	log  func() string
 }
 
-// ask sends a request with a key and returns the status and the body.
+// ask sends a request with a key and returns status and body.
 func (s *storeServer) ask(method, path, body, key string) (int, string, error) {
 	req, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
 	if err != nil {
@@ -125,7 +124,7 @@ func (s *storeServer) ask(method, path, body, key string) (int, string, error) {
 	return resp.StatusCode, string(b), err
 }
 
-// answers asks everything, once nothing is left to do.
+// answers sends all questions once no task is left to run.
 func (s *storeServer) answers() ([]string, error) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		status, body, err := s.ask("GET", "/tasks?statuses=enqueued,processing&limit=0", "", storesKey)
@@ -136,7 +135,7 @@ func (s *storeServer) answers() ([]string, error) {
 			break
 		}
 		if time.Now().After(deadline) {
-			break // what is left waits for something that is damaged
+			break // the remaining tasks wait for something damaged
 		}
 	}
 	var all []string
@@ -158,7 +157,7 @@ func (s *storeServer) answers() ([]string, error) {
 	return all, nil
 }
 
-// write changes every store, and reports how many changes were refused.
+// write changes every store, and returns the number of refused changes.
 func (s *storeServer) write() (refused int, err error) {
 	for _, w := range storeWrites {
 		if strings.HasSuffix(w.path, "/") {
@@ -175,7 +174,7 @@ func (s *storeServer) write() (refused int, err error) {
 	return refused, nil
 }
 
-// timeless returns a JSON text without what differs between two copies of the directory: times since then, and sizes.
+// timeless removes from a JSON text what differs between two copies of the directory: recent times, and sizes.
 func (d *storeDir) timeless(body string) string {
 	var v any
 	if err := json.Unmarshal([]byte(body), &v); err != nil {
@@ -196,7 +195,7 @@ func (d *storeDir) withoutTimes(v any) any {
 		}
 	case map[string]any:
 		if s, ok := v["finishedAt"].(string); ok && d.isNew(s) {
-			v["startedAt"] = "now" // or before, which the file of running batches says
+			v["startedAt"] = "now" // or earlier, from the file of running batches
 			delete(v, "duration")
 			delete(v, "stats")
 		}
@@ -214,7 +213,7 @@ func (d *storeDir) withoutTimes(v any) any {
 	return v
 }
 
-// isNew reports whether a text is a time since the directory was made, or a version 7 UUID of such a time.
+// isNew reports whether a text is a time after the creation of the directory, or a version 7 UUID of such a time.
 func (d *storeDir) isNew(s string) bool {
 	at, err := time.Parse(time.RFC3339Nano, s)
 	if id, e := uuid.Parse(s); e == nil && id.Version() == 7 {
@@ -281,7 +280,7 @@ func newStoreDir(t *testing.T) *storeDir {
 	if _, err := s.answers(); err != nil {
 		t.Fatal(err)
 	}
-	// A task waits for as long as its index is set aside, and is done when that is mended.
+	// A task waits while its index is quarantined, and runs when the index is repaired.
 	manifest := filepath.Join(base, ofIndex(1, "MANIFEST"))
 	whole, err := os.ReadFile(manifest)
 	if err != nil {
@@ -331,14 +330,14 @@ func newStoreDir(t *testing.T) *storeDir {
 	return nil
 }
 
-// refusedStart is the error of a start that was refused.
+// refusedStart is the error of a refused start.
 type refusedStart struct{ error }
 
 // serveStores starts a server on a data directory.
 type serveStores func(t *testing.T, db string) (*storeServer, error)
 
-// twice flips bytes in a copy of the directory, before the server is started or while it runs, asks everything, writes, starts again and
-// asks again. It returns how many writes were refused.
+// twice flips bytes in a copy of the directory, before the start or while the server runs, sends all questions, writes, restarts and asks
+// again. It returns the number of refused writes.
 func (d *storeDir) twice(t *testing.T, p flipPlace, running bool, serve serveStores) (got storeAnswers, refused int, err error) {
 	t.Helper()
 	db, err := os.MkdirTemp("", "flip")
@@ -360,7 +359,7 @@ func (d *storeDir) twice(t *testing.T, p flipPlace, running bool, serve serveSto
 		return got, 0, refusedStart{err}
 	}
 	if running {
-		if _, err = s.answers(); err == nil { // and the task that waits is done
+		if _, err = s.answers(); err == nil { // so that the waiting task has ended
 			flip()
 		}
 	}
@@ -382,10 +381,10 @@ func (d *storeDir) twice(t *testing.T, p flipPlace, running bool, serve serveSto
 	return got, refused, err
 }
 
-// storeCounts counts what came of flipped bytes of a file.
+// storeCounts counts the outcomes of flipped bytes of one file.
 type storeCounts struct{ bytes, starts, refused, failed, right int }
 
-// storeTally is that of all files.
+// storeTally counts the outcomes for all files.
 type storeTally struct {
 	mu sync.Mutex
 	of map[string]*storeCounts
@@ -424,7 +423,7 @@ func (s *storeTally) String() string {
 	return b.String()
 }
 
-// try flips bytes, and looks at what a server makes of them.
+// try flips bytes, and checks the answers of a server.
 func (d *storeDir) try(t *testing.T, tally *storeTally, p flipPlace, running bool, serve serveStores) {
 	t.Helper()
 	got, unwritten, err := d.twice(t, p, running, serve)
@@ -450,7 +449,7 @@ func (d *storeDir) try(t *testing.T, tally *storeTally, p flipPlace, running boo
 	}
 	compare("first", got.first, want.first)
 	switch {
-	case running && got.told: // as the queue was before its last change
+	case running && got.told: // the queue as before its last change
 		failed = true
 	case unwritten > 0:
 		compare("second", got.second, want.second, want.first)
@@ -460,19 +459,18 @@ func (d *storeDir) try(t *testing.T, tally *storeTally, p flipPlace, running boo
 	tally.add(p, refused, failed)
 }
 
-// flipGroups returns the bytes of a file in the groups that are flipped at once: each by itself, but for what is inside of long runs of
-// zeros.
+// flipGroups returns the groups of bytes that are flipped at once: single bytes, except inside long runs of zeros.
 func flipGroups(name string, b []byte) (groups []flipPlace) {
 	for at := 0; at < len(b); {
 		run := 0
 		for at+run < len(b) && b[at+run] == 0 {
 			run++
 		}
-		inside := run - 2*nobodysZeros
+		inside := run - 2*unusedZeros
 		for i := 0; i < max(run, 1); {
 			n := 1
-			if i >= nobodysZeros && i < nobodysZeros+inside {
-				n = min(flipTogether, nobodysZeros+inside-i)
+			if i >= unusedZeros && i < unusedZeros+inside {
+				n = min(flipTogether, unusedZeros+inside-i)
 			}
 			groups = append(groups, flipPlace{name, at + i, n})
 			i += n
@@ -482,12 +480,12 @@ func flipGroups(name string, b []byte) (groups []flipPlace) {
 	return groups
 }
 
-// TestFlippedBytesOfStores flips each byte of the files that are no index's, while the server is stopped and while it runs: the task queue
-// and its payloads, the keys, the catalog, and the small files. The server may refuse to start, or answer with errors of its own; all else
-// must be right, also after everything was changed and the server started again: no damage gets a fresh checksum. make flips takes every
-// byte, the usual test some.
+// TestFlippedBytesOfStores flips each byte of the files outside the indexes while the server is stopped and while it runs: the task queue
+// and its payloads, the keys, the catalog, and the small files. The server may refuse to start, or answer with internal errors. All other
+// answers must be right, also after everything was changed and the server restarted: damage must never get a fresh checksum. make flips
+// flips every byte, the usual test some of them.
 func TestFlippedBytesOfStores(t *testing.T) {
-	// Hundreds of servers a second, and each leaves its garbage.
+	// Hundreds of servers per second leave much garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	d := newStoreDir(t)
 	var places []flipPlace
@@ -497,7 +495,7 @@ func TestFlippedBytesOfStores(t *testing.T) {
 		}
 		places = append(places, flipGroups(name, d.files[name])...)
 	}
-	// When the server runs and has nothing to do there are no payloads.
+	// A running server without tasks has no payloads.
 	kept := slices.DeleteFunc(slices.Clone(places), func(p flipPlace) bool { return path.Dir(p.name) == payloadsDir })
 	for _, kind := range []struct {
 		name    string

@@ -15,10 +15,10 @@ import (
 
 var followRounds = flag.Int("follow-rounds", 2, "rounds of TestAFollowerAnswersAsTheWriter")
 
-// publishedPair is a server that publishes, and one that follows the publication.
+// publishedPair is a server that publishes, and a follower of its publication.
 type publishedPair struct {
 	*pair
-	store []string // options of both
+	store []string // options of both servers
 	more  []string // options of the follower
 }
 
@@ -35,8 +35,8 @@ func storeOptions(s *s3test.Server) []string {
 		"--publish-interval", "10ms", "--experimental-allowed-ip-networks", "127.0.0.0/8"}
 }
 
-// TestAFollowerAnswersAsTheWriter makes random changes at a server that publishes to a store which fails at times, and starts it and its
-// follower again in between. At the same position the answers of both are equal, byte for byte. No search of the follower fails.
+// TestAFollowerAnswersAsTheWriter makes random changes at a server that publishes to an unreliable store, and restarts it and its follower
+// in between. At the same position both must give the same answers, byte for byte. No search of the follower may fail.
 func TestAFollowerAnswersAsTheWriter(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -64,7 +64,7 @@ func TestAFollowerAnswersAsTheWriter(t *testing.T) {
 		for range 10 {
 			m := p.writer
 			if round == 0 && r.IntN(3) == 0 {
-				m = p.reader // which passes it on
+				m = p.reader // which forwards it
 			}
 			method, path, body := randomWrite(r)
 			if b, h := m.ask(method, path, body); h.Get("Svc-Position") == "" {
@@ -89,7 +89,7 @@ func TestAFollowerAnswersAsTheWriter(t *testing.T) {
 			if err := p.reader.stop(); err != nil {
 				t.Fatal(err)
 			}
-			p.more = nil // the address of the writer changes
+			p.more = nil // without the former address of the writer
 			p.startReader()
 		}
 	}
@@ -110,7 +110,7 @@ func TestAFollowerAnswersAsTheWriter(t *testing.T) {
 	}
 }
 
-// TestAFollowerRefuses starts followers that cannot follow.
+// TestAFollowerRefuses starts followers that must refuse to follow.
 func TestAFollowerRefuses(t *testing.T) {
 	to := "file://" + filepath.ToSlash(t.TempDir())
 	home, other := filepath.Join(t.TempDir(), "writer"), filepath.Join(t.TempDir(), "other")
@@ -158,7 +158,7 @@ func TestAFollowerRefuses(t *testing.T) {
 	}
 }
 
-// tryStartFor starts a server, and returns the error that it ends with soon.
+// tryStartFor starts a server, and returns the error with which it ends soon.
 func tryStartFor(t *testing.T, db string, args ...string) (*instance, error) {
 	t.Helper()
 	in, err := tryStart(t, db, args...)
@@ -170,5 +170,5 @@ func tryStartFor(t *testing.T, db string, args ...string) (*instance, error) {
 			return nil, in.stop()
 		}
 	}
-	return in, fmt.Errorf("it goes on")
+	return in, fmt.Errorf("it keeps running")
 }

@@ -31,7 +31,7 @@ func TestGCPercentOf(t *testing.T) {
 	}
 }
 
-// Each collection sets the way to the next one, again and again.
+// TestGCIsPaced checks that each collection sets the target of the next one.
 func TestGCIsPaced(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	p := paceGC()
@@ -57,19 +57,20 @@ func TestGCIsPaced(t *testing.T) {
 	until("little is live again", func(n uint64) bool { return n > gcPercent })
 }
 
-// A heap may grow by more while work rests for searches, up to a quarter of the memory for indexing, and from the first rest on.
+// TestHeadroomBesideSearches checks that the heap may grow by more while work pauses for searches, from the first pause on, up to a
+// quarter of the indexing memory.
 func TestHeadroomBesideSearches(t *testing.T) {
 	for room, want := range map[int64]uint64{32 << 20: gcHeadroom, 400 << 20: 100 << 20, 1 << 40: gcHeadroomBeside} {
 		p, searches := new(gcPacer), new(pace.Searches)
 		if n := p.headroom(); n != gcHeadroom {
-			t.Errorf("no searches are known: %d bytes", n)
+			t.Errorf("before any search: %d bytes", n)
 		}
 		p.heed(searches, room)
 		told := 0
 		searches.OnYield(func() { told++ })
 		searches.Begin()
 		if n := p.headroom(); n != gcHeadroom {
-			t.Errorf("nothing rests: %d bytes", n)
+			t.Errorf("no work pauses: %d bytes", n)
 		}
 		w := pace.Of(pace.Beside(t.Context(), searches))
 		for range 2 {
@@ -77,7 +78,7 @@ func TestHeadroomBesideSearches(t *testing.T) {
 			}
 		}
 		if n := p.headroom(); n != want || told != 1 {
-			t.Errorf("%d bytes of memory for indexing: %d, want %d; told %d times", room, n, want, told)
+			t.Errorf("%d bytes of indexing memory: %d, want %d; called %d times", room, n, want, told)
 		}
 		t.Run("crowded", func(t *testing.T) {
 			setCrowded(t)
@@ -89,7 +90,7 @@ func TestHeadroomBesideSearches(t *testing.T) {
 	(*gcPacer)(nil).heed(new(pace.Searches), 0)
 }
 
-// A heap may grow by more where much is mapped, up to a share of the memory for indexing.
+// TestHeadroomOfMappedFiles checks that the heap may grow by more if much is mapped, up to a share of the indexing memory.
 func TestHeadroomOfMappedFiles(t *testing.T) {
 	defer func(f func() int64) { mappedBytes = f }(mappedBytes)
 	for _, c := range []struct{ mapped, indexing, want int64 }{
@@ -106,7 +107,7 @@ func TestHeadroomOfMappedFiles(t *testing.T) {
 		p := new(gcPacer)
 		p.heed(new(pace.Searches), c.indexing)
 		if n := p.headroom(); n != uint64(c.want) {
-			t.Errorf("%d bytes are mapped, %d are for indexing: %d bytes, want %d", c.mapped, c.indexing, n, c.want)
+			t.Errorf("%d bytes mapped, %d for indexing: %d bytes, want %d", c.mapped, c.indexing, n, c.want)
 		}
 	}
 }

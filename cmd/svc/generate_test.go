@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// generatedFiles are the files of deploy/ that come from the table of options; make generate writes them.
+// generatedFiles are the files of deploy/ that make generate writes from the table of options.
 var generatedFiles = map[string]string{
 	"bash": "completions/svc.bash", "zsh": "completions/_svc", "fish": "completions/svc.fish", "man": "svc.1",
 }
@@ -22,7 +22,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 		}
 		there, err := os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(file)))
 		if err != nil || !bytes.Equal(there, made.Bytes()) {
-			t.Errorf("deploy/%s is not what the options make it (%v): run make generate", file, err)
+			t.Errorf("deploy/%s is out of date (%v): run make generate", file, err)
 		}
 		for _, name := range []string{"db-path", "experimental-allowed-ip-networks", "verify"} {
 			if !strings.Contains(strings.ReplaceAll(made.String(), `\-`, "-"), name) {
@@ -31,11 +31,11 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 		}
 	}
 	if err := generate(new(bytes.Buffer), "tcsh"); err == nil {
-		t.Error("something is made for tcsh")
+		t.Error("a completion for tcsh is generated")
 	}
 }
 
-// TestBashCompletes asks bash, where there is one, what it would offer.
+// TestBashCompletes asks bash, if it is installed, for completions.
 func TestBashCompletes(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestBashCompletes(t *testing.T) {
 	if err := generate(&script, "bash"); err != nil {
 		t.Fatal(err)
 	}
-	// outside of a completion there is no compopt
+	// compopt exists only within a completion
 	script.WriteString("compopt() { echo compopt; }\nCOMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _svc; echo \"${COMPREPLY[@]}\"\n")
 	for words, want := range map[string]string{
 		"svc se":                          "serve search settings segment",

@@ -17,7 +17,7 @@ import (
 
 const groupKey = "a-master-key-of-16+bytes"
 
-// groupMember is an instance whose requests have the master key.
+// groupMember is an instance that sends its requests with the master key.
 type groupMember struct{ *instance }
 
 func (m groupMember) ask(method, path, body string) (answer string, header http.Header) {
@@ -26,7 +26,7 @@ func (m groupMember) ask(method, path, body string) (answer string, header http.
 	return answer, header
 }
 
-// answer is ask with the status.
+// answer is ask with status and header.
 func (m groupMember) answer(method, path, body string) (status int, answer string, header http.Header) {
 	m.t.Helper()
 	req, err := http.NewRequest(method, m.url+path, strings.NewReader(body))
@@ -48,7 +48,7 @@ func (m groupMember) answer(method, path, body string) (status int, answer strin
 	return res.StatusCode, string(b), res.Header
 }
 
-// found returns what is at a path. Members that know no leader answer 503, and are asked again.
+// found returns the answer of a path. Members without a known leader answer 503, and are asked again.
 func (m groupMember) found(path string) string {
 	m.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -62,7 +62,7 @@ func (m groupMember) found(path string) string {
 	}
 }
 
-// until asks for the state of the group until it is as wanted.
+// until waits until the state of the group satisfies a condition.
 func (m groupMember) until(what string, is func(*group.Status) bool) {
 	m.t.Helper()
 	var last string
@@ -79,7 +79,8 @@ func (m groupMember) until(what string, is func(*group.Status) bool) {
 	m.t.Fatalf("the group is never %s: %s", what, last)
 }
 
-// TestAReaderBecomesTheWriter runs a writer and a reader, which passes requests on, promotes the reader, and has the former writer stop.
+// TestAReaderBecomesTheWriter runs a writer and a reader, which forwards writes, promotes the reader, and checks that the
+// former writer stops.
 func TestAReaderBecomesTheWriter(t *testing.T) {
 	port := freePort(t, 2, "127.0.0.1")
 	writes := func(n int) []string {
@@ -108,7 +109,7 @@ func TestAReaderBecomesTheWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := tryStart(t, second, "--master-key", groupKey); err == nil || !strings.Contains(err.Error(), "belongs to a reader") {
-		t.Errorf("the data of a reader are served alone: %v", err)
+		t.Errorf("a server without a group starts on the data of a reader: %v", err)
 	}
 	var out bytes.Buffer
 	p := program{getenv: func(string) (string, bool) { return "", false }, out: &out, err: io.Discard}
@@ -140,7 +141,7 @@ func TestAReaderBecomesTheWriter(t *testing.T) {
 	}
 }
 
-// alive reports whether anybody listens.
+// alive reports whether the member accepts connections.
 func (m groupMember) alive() bool {
 	res, err := http.Get(m.url + "/health")
 	if err != nil {
@@ -165,7 +166,7 @@ func TestGroupOptions(t *testing.T) {
 		{slices.Concat(name, reader), ""},
 		{slices.Concat(name, voter), ""},
 		{slices.Concat(name, voter, publish), ""},
-		{slices.Concat(name, reader, publish), ""}, // once it is promoted
+		{slices.Concat(name, reader, publish), ""}, // used after a promotion
 		{slices.Concat(name, reader, []string{"--import-dump", "a"}), "a reader copies the data of its writer"},
 		{slices.Concat(name, voter, []string{"--import-snapshot", "a"}), "import into a server without a group"},
 		{append(follow, "--import-snapshot", "a"), "do not work with --follow"},
@@ -189,7 +190,7 @@ func TestGroupOptions(t *testing.T) {
 	}
 }
 
-// TestRecoverNeedsAnAddress: the address of a voter is checked before its directory is changed.
+// TestRecoverNeedsAnAddress checks that the address of a voter is validated before its directory is changed.
 func TestRecoverNeedsAnAddress(t *testing.T) {
 	err := (&groupRecoverCommand{DBPath: t.TempDir(), Addr: "somewhere"}).Run(program{})
 	if err == nil || !strings.Contains(err.Error(), "missing port") {

@@ -15,8 +15,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestGroupCommands: what svc group prints, asks for and exits with. The server answers what the table says, the last answer again and
-// again.
+// TestGroupCommands checks output, requests and exit codes of svc group. The server sends the answers of the table, and
+// repeats the last one.
 func TestGroupCommands(t *testing.T) {
 	const (
 		voters = `{"name":"shop","group":"g","member":"aaaaaaaa1","role":"voter","term":1,"position":"1.1.20","voter":{"leader":"10.0.0.1:7701","leads":true,"votes":true},"members":[
@@ -46,9 +46,9 @@ func TestGroupCommands(t *testing.T) {
 		args   string
 		server map[string][]groupAnswer
 		code   int
-		out    []string // that is printed, spaces aside
+		out    []string // printed words
 		errs   string
-		asked  string // bodies that were sent
+		asked  string // bodies of the requests
 	}{
 		{"status", map[string][]groupAnswer{"GET /group": answers(200, voters)}, 0, []string{
 			"group shop", "MEMBER ROLE STATE POSITION BEHIND ADDRESS", "aaaaaaaa voter leads 1.1.20 0 10.0.0.1:7701",
@@ -89,7 +89,7 @@ func TestGroupCommands(t *testing.T) {
 			at := r.Method + " " + r.URL.EscapedPath()
 			all := x.server[at]
 			if len(all) == 0 {
-				t.Errorf("%s asks for %s", x.args, at)
+				t.Errorf("%s sends the request %s", x.args, at)
 				return
 			}
 			if len(all) > 1 {
@@ -108,11 +108,11 @@ func TestGroupCommands(t *testing.T) {
 		printed := strings.Join(strings.Fields(out), " ")
 		for _, want := range x.out {
 			if !strings.Contains(printed, want) {
-				t.Errorf("%s prints no %q:\n%s", x.args, want, out)
+				t.Errorf("%s does not print %q:\n%s", x.args, want, out)
 			}
 		}
 		if code != x.code || !strings.Contains(errs, x.errs) || (x.errs == "") != (errs == "") || asked != x.asked {
-			t.Errorf("%s: code %d, errors %q, and the server was sent %q; want %d, %q and %q", x.args, code, errs, asked, x.code, x.errs, x.asked)
+			t.Errorf("%s: code %d, errors %q, bodies %q; want %d, %q and %q", x.args, code, errs, asked, x.code, x.errs, x.asked)
 		}
 	}
 }
@@ -122,7 +122,7 @@ type groupAnswer struct {
 	body   string
 }
 
-// TestGroupCommandsOfDirectories: those that change a data directory refuse what is none, and what belongs to others.
+// TestGroupCommandsOfDirectories checks that commands that change a data directory refuse other directories, and those of other members.
 func TestGroupCommandsOfDirectories(t *testing.T) {
 	identity := func(role, more string) string {
 		dir := t.TempDir()

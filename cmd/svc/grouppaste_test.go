@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestReadersInFiveMinutes pastes the commands of docs/GROUP.md, from a writer and its first reader to the promotion of that reader.
+// TestReadersInFiveMinutes runs the commands of docs/GROUP.md, from a writer and its first reader to the promotion of that reader.
 func TestReadersInFiveMinutes(t *testing.T) {
 	needCommands(t, "sh")
 	p := paste(t, "GROUP.md", "127.0.0.11", "127.0.0.12")
@@ -21,7 +21,7 @@ func TestReadersInFiveMinutes(t *testing.T) {
 	p.until("svc group status --url http://10.0.0.1:7700", "writes", "follows")
 	write := p.next()
 	if said := p.run(write); !strings.Contains(said, "Persuasion") {
-		t.Errorf("the search of the page finds %s", said)
+		t.Errorf("the search on the page finds %s", said)
 	}
 
 	p.lose("10.0.0.2", p.hosts["10.0.0.2"])
@@ -38,7 +38,7 @@ func TestReadersInFiveMinutes(t *testing.T) {
 			t.Errorf("the former writer ends with %v:\n%s", err, p.log.String())
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the former writer goes on")
+		t.Fatal("the former writer keeps running")
 	}
 	delete(p.hosts, "10.0.0.1")
 	p.start(p.next())
@@ -46,7 +46,7 @@ func TestReadersInFiveMinutes(t *testing.T) {
 	p.until("svc search --url http://10.0.0.1:7700 books persuasion", "Persuasion")
 }
 
-// pasteVoters starts three voters by the commands of docs/GROUP.md. The next block of the page is the first write.
+// pasteVoters starts three voters with the commands of docs/GROUP.md. The next block of the page is the first write.
 func pasteVoters(t *testing.T) (p *pasted, start string) {
 	t.Helper()
 	needCommands(t, "sh")
@@ -56,18 +56,18 @@ func pasteVoters(t *testing.T) (p *pasted, start string) {
 	start = p.next()
 	p.start(start)
 	status := p.next()
-	p.run(strings.TrimSuffix(status, "svc group status --url http://10.0.0.1:7700\n")) // the key
+	p.run(strings.TrimSuffix(status, "svc group status --url http://10.0.0.1:7700\n")) // creates the key
 	p.untilVoters("leads", "follows")
 	return p, start
 }
 
-// untilVoters waits until the status of the group shows three voters, and some texts.
+// untilVoters waits until the status of the group shows three voters and the given texts.
 func (p *pasted) untilVoters(want ...string) {
 	p.t.Helper()
 	p.until(`svc group status --url http://10.0.0.2:7700 | awk '{print} $2 == "voter" {n++} END {print n " vote"}'`, append(want, "3 vote")...)
 }
 
-// TestThreeHostsInTenMinutes pastes the commands of docs/GROUP.md: three voters, of which the one that leads is lost and comes back.
+// TestThreeHostsInTenMinutes runs the commands of docs/GROUP.md: three voters, whose leader is lost and comes back.
 func TestThreeHostsInTenMinutes(t *testing.T) {
 	needCommands(t, "awk")
 	p, start := pasteVoters(t)
@@ -89,7 +89,7 @@ func TestThreeHostsInTenMinutes(t *testing.T) {
 	p.untilVoters()
 }
 
-// TestThreeHostsAreOperated pastes what docs/GROUP.md says about transfers, removed members and the loss of the majority.
+// TestThreeHostsAreOperated runs what docs/GROUP.md says about transfers, removed members and the loss of the majority.
 func TestThreeHostsAreOperated(t *testing.T) {
 	needCommands(t, "awk")
 	p, start := pasteVoters(t)
@@ -100,7 +100,7 @@ func TestThreeHostsAreOperated(t *testing.T) {
 	if said := p.run(any); !strings.Contains(said, "leads the group") {
 		t.Errorf("the transfer says %s", said)
 	}
-	if said := p.run("(" + strings.TrimSpace(to) + ") 2>&1 || true"); !strings.Contains(said, p.localized("10.0.0.2:7701")) { // or it leads already
+	if said := p.run("(" + strings.TrimSpace(to) + ") 2>&1 || true"); !strings.Contains(said, p.localized("10.0.0.2:7701")) { // or that voter leads already
 		t.Errorf("the transfer says %s", said)
 	}
 	p.until(`svc group status --url http://10.0.0.1:7700 | awk '$3 == "leads" {print $NF " leads"}'`, "10.0.0.2:7701 leads")
@@ -136,7 +136,7 @@ func TestThreeHostsAreOperated(t *testing.T) {
 	if said := p.run(strings.ReplaceAll(p.next(), "10.0.0.1", "10.0.0.2")); !strings.Contains(said, ".snapshot") {
 		t.Errorf("the snapshot is %s", said)
 	}
-	// two hosts are lost for good
+	// Two hosts are lost for good.
 	p.lose("10.0.0.2", p.hosts["10.0.0.2"])
 	p.lose("10.0.0.3", p.hosts["10.0.0.3"])
 	delete(p.dirs, "10.0.0.2")

@@ -28,22 +28,22 @@ var (
 	groupOnly   = flag.String("group-trouble", "", "troubles of TestGroupKeepsItsPromises whose name contains this")
 )
 
-// kept is the index of TestGroupKeepsItsPromises whose documents are never changed.
+// kept is the index of TestGroupKeepsItsPromises whose documents never change.
 const kept = "kept"
 
-// groupRun is a writer and a reader in processes of their own, and clients of both.
+// groupRun is a writer and a reader in their own processes, and clients of both.
 type groupRun struct {
 	*pair
 	r        *rand.Rand
 	process  [2]*member // writer, reader
-	link     *link      // over which the reader reaches the writer
-	back     *link      // over which the writer reaches the reader, once that has taken its place
-	disk     string     // where the data of one of them are, if it can be filled; "": it cannot
+	link     *link      // connects the reader to the writer
+	back     *link      // connects the former writer to the promoted reader
+	disk     string     // a small disk with the data of one member; "": cannot be mounted
 	clients  []*groupClient
-	promoted int // how often the reader was
+	promoted int // number of promotions
 }
 
-// groupClient writes until it is told to end. It belongs to one goroutine.
+// groupClient writes until it is stopped. It belongs to one goroutine.
 type groupClient struct {
 	r    *rand.Rand
 	http http.Client
@@ -51,12 +51,12 @@ type groupClient struct {
 	next int
 
 	acked, sent map[string]bool // documents of the index kept
-	keys        map[string]bool // keys that were acknowledged, by name
+	keys        map[string]bool // acknowledged keys by name
 	others      int             // acknowledged writes of other kinds
-	refused     int             // or without an answer
+	refused     int             // refused writes, and writes without an answer
 }
 
-// send sends a request, and reports whether its answer says that it is done, or accepted.
+// send sends a request, and reports whether its answer says that it is done or accepted.
 func (c *groupClient) send(at, method, path, body string) (done bool, answer string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
@@ -78,13 +78,13 @@ func (c *groupClient) send(at, method, path, body string) (done bool, answer str
 	return resp.StatusCode < 300, fmt.Sprint(resp.StatusCode, " ", string(b))
 }
 
-// write writes to the members at random until stop is closed and a write of each kind was acknowledged.
+// write sends random writes to the members until stop is closed and a write of each kind was acknowledged.
 func (c *groupClient) write(members []string, stop <-chan struct{}) {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		n := c.r.IntN(10)
 		select {
 		case <-stop:
-			switch 0 { // on a slow machine: a kind without an acknowledged write
+			switch 0 { // on a slow machine, pick a kind without an acknowledged write
 			case len(c.acked):
 				n = 0
 			case len(c.keys):
@@ -123,7 +123,7 @@ func (c *groupClient) write(members []string, stop <-chan struct{}) {
 	}
 }
 
-// newGroupRun starts both.
+// newGroupRun starts both members.
 func newGroupRun(t *testing.T, seed uint64) *groupRun {
 	g := &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0)), link: newLink(t)}
 	home := filepath.Join(t.TempDir(), "reader")
@@ -151,7 +151,7 @@ func newGroupRun(t *testing.T, seed uint64) *groupRun {
 	return g
 }
 
-// smallDisk mounts a file system in memory, where root may do so; "" elsewhere.
+// smallDisk mounts a small file system in memory if the test runs as root, or returns "".
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
@@ -183,7 +183,7 @@ func appendUntilFull(t *testing.T, name string) {
 	f.Close()
 }
 
-// start starts a member that does not run.
+// start starts a stopped member.
 func (g *groupRun) start(i int) {
 	g.t.Helper()
 	g.process[i].start()
@@ -195,10 +195,10 @@ func (g *groupRun) start(i int) {
 	}
 }
 
-// wait waits for a time of some milliseconds.
+// wait waits for a random number of milliseconds.
 func (g *groupRun) wait(most int) { time.Sleep(time.Duration(1+g.r.IntN(most)) * time.Millisecond) }
 
-// troubles are what a round does while clients write.
+// troubles returns what a round may do while clients write.
 func (g *groupRun) troubles() map[string]func() {
 	kill := func(who ...int) func() {
 		return func() {
@@ -245,7 +245,7 @@ func (g *groupRun) troubles() map[string]func() {
 		"refuse connections": cut(trouble{refuse: true}), "lose bytes": cut(trouble{hole: true}),
 		"lose bytes to the writer": cut(trouble{hole: true, way: there}), "lose bytes to the reader": cut(trouble{hole: true, way: back}),
 		"tear connections": cut(trouble{cutAfter: 1 + g.r.IntN(20_000)}),
-		"kill the reader behind a cut": func() {
+		"kill the reader, cut off": func() {
 			g.link.suffer(trouble{refuse: true})
 			g.wait(200)
 			g.process[1].kill()
@@ -257,7 +257,7 @@ func (g *groupRun) troubles() map[string]func() {
 	all["promote the reader"] = g.promote
 	if g.disk != "" {
 		all["fill the disk of the reader"] = func() {
-			for strings.HasPrefix(g.process[0].data, g.disk) { // it is that of the writer now
+			for strings.HasPrefix(g.process[0].data, g.disk) { // the writer uses it now
 				g.promote()
 			}
 			ballast := filepath.Join(g.disk, "ballast")
@@ -272,7 +272,7 @@ func (g *groupRun) troubles() map[string]func() {
 	return all
 }
 
-// promote has the reader become the writer, and the writer its reader. It may be killed as soon as it writes.
+// promote makes the reader the writer, and the writer its reader. The new writer may be killed as soon as it accepts writes.
 func (g *groupRun) promote() {
 	g.t.Helper()
 	reader, writer := g.process[1], g.process[0]
@@ -309,12 +309,12 @@ func (g *groupRun) promote() {
 	g.writer = groupMember{&instance{t: g.t, url: g.process[0].url}}
 }
 
-// TestGroupKeepsItsPromises writes to a writer and a reader, and kills them, stops them, cuts them off from each other, fills the
-// reader's disk, and promotes the reader. After each round no acknowledged write is lost, none was made twice, and both members give the
-// same answers at the same position.
+// TestGroupKeepsItsPromises writes to a writer and a reader, kills them, stops them, disconnects them, fills the disk of the reader, and
+// promotes the reader. After each round no acknowledged write may be lost or repeated, and both members must give the same answers at the
+// same position.
 func TestGroupKeepsItsPromises(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("processes are not stopped there")
+		t.Skip("this system cannot pause processes")
 	}
 	seed := *groupSeed
 	if seed == 0 {
@@ -354,11 +354,11 @@ func TestGroupKeepsItsPromises(t *testing.T) {
 	}
 	t.Logf("acknowledged: %d documents, %d keys, %d other writes; %d others were refused; %d promotions", documents, keys, others, refused, g.promoted)
 	if min(documents, keys, others) == 0 {
-		t.Error("nothing was acknowledged")
+		t.Error("no write was acknowledged")
 	}
 }
 
-// round has the clients write while trouble happens, and compares afterwards.
+// round lets the clients write during a trouble, and compares afterwards.
 func (g *groupRun) round(trouble func()) {
 	g.t.Helper()
 	stop := make(chan struct{})
@@ -377,7 +377,7 @@ func (g *groupRun) round(trouble func()) {
 	g.promised()
 }
 
-// promised makes sure that both members have what was acknowledged, once.
+// promised checks that both members have what was acknowledged, once.
 func (g *groupRun) promised() {
 	g.t.Helper()
 	for _, m := range []groupMember{g.writer, g.reader} {
@@ -401,7 +401,7 @@ func (g *groupRun) promised() {
 		for _, x := range list.Results {
 			tasks[x.CustomMetadata]++
 			switch {
-			case strings.Contains(x.Error.Message, "The process ended 2 times"): // it was killed twice while the task ran
+			case strings.Contains(x.Error.Message, "The process ended 2 times"): // killed twice while the task ran
 				ended[x.CustomMetadata] = true
 			case x.Status != "succeeded":
 				g.t.Errorf("the write of %s has %s: %s", x.CustomMetadata, x.Status, x.Error.Message)
@@ -412,24 +412,24 @@ func (g *groupRun) promised() {
 		names := map[string]bool{}
 		for _, k := range keys.Results {
 			if names[k.Name] && strings.HasPrefix(k.Name, "kept ") {
-				g.t.Errorf("%s: the key %q is there twice", m.url, k.Name)
+				g.t.Errorf("%s: the key %q exists twice", m.url, k.Name)
 			}
 			names[k.Name] = true
 		}
 		for _, c := range g.clients {
 			for id := range c.acked {
 				if documents[id] == ended[id] || tasks[id] != 1 {
-					g.t.Errorf("%s: document %s was acknowledged: it is there: %t, by %d tasks", m.url, id, documents[id], tasks[id])
+					g.t.Errorf("%s: acknowledged document %s: exists %t, written by %d tasks", m.url, id, documents[id], tasks[id])
 				}
 			}
 			for id := range c.sent {
 				if tasks[id] > 1 {
-					g.t.Errorf("%s: the write of %s is there %d times", m.url, id, tasks[id])
+					g.t.Errorf("%s: the write of %s exists %d times", m.url, id, tasks[id])
 				}
 			}
 			for name := range c.keys {
 				if !names[name] {
-					g.t.Errorf("%s: the key %q was acknowledged, and is lost", m.url, name)
+					g.t.Errorf("%s: the acknowledged key %q is lost", m.url, name)
 				}
 			}
 		}

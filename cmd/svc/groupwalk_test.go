@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// randomWrite returns a request that changes something of the indexes a to d, or of what is beside indexes. It may be refused, and its task
-// may fail. The indexes a and b, and the alias main of one of them, stay.
+// randomWrite returns a request that changes one of the indexes a to d, or something beside them. It may be refused, and its task may
+// fail. The indexes a and b, and the alias main of one of them, stay.
 func randomWrite(r *rand.Rand) (method, path, body string) {
 	uid := []string{"a", "b", "c"}[r.IntN(3)]
 	doc := func() string {

@@ -14,7 +14,7 @@ func TestHealth(t *testing.T) {
 	secure := start(t, filepath.Join(t.TempDir(), "data"), "--ssl-cert-path", cert, "--ssl-key-path", key)
 	address, secureAddress := strings.TrimPrefix(in.url, "http://"), strings.TrimPrefix(secure.url, "http://")
 	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/moved/health" { // where there is no svc
+		if r.URL.Path == "/moved/health" { // where no svc is
 			http.Redirect(w, r, in.url+"/health", http.StatusFound)
 			return
 		}
@@ -36,11 +36,11 @@ func TestHealth(t *testing.T) {
 		{"URL", nil, []string{"--url", in.url}, 0, "available\n"},
 		{"URL with a slash", nil, []string{"--url", in.url + "/"}, 0, "available\n"},
 		{"URL, whatever the environment says", map[string]string{"SVC_LOG_LEVEL": "loud"}, []string{"--url", in.url}, 0, "available\n"},
-		{"certificate that nobody vouches for", nil, []string{"--url", "https://" + secureAddress}, exitFailure, "certificate"},
+		{"untrusted certificate", nil, []string{"--url", "https://" + secureAddress}, exitFailure, "certificate"},
 		{"no URL", nil, []string{"--url", "localhost"}, exitFailure, "absolute URL"},
 		{"not available", nil, []string{"--url", sick.URL}, exitFailure, "503"},
 		{"elsewhere", nil, []string{"--url", sick.URL + "/moved"}, exitFailure, "302"},
-		{"nobody there", nil, []string{"--url", "http://" + freeAddress()}, exitFailure, "does not answer"},
+		{"nothing listens", nil, []string{"--url", "http://" + freeAddress()}, exitFailure, "does not answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if code, out := runProgram(tt.env, append([]string{"health"}, tt.args...)...); code != tt.code || !strings.Contains(out, tt.says) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// runProgram runs a command line with an environment (pairs) and returns the exit code and all that it prints.
+// runProgram runs a command line with an environment (pairs) and returns the exit code and the output.
 func runProgram(env map[string]string, args ...string) (int, string) {
 	var printed bytes.Buffer
 	p := program{
@@ -22,7 +22,7 @@ func runProgram(env map[string]string, args ...string) (int, string) {
 	return p.run(args), printed.String()
 }
 
-// TestHelpOfCommands: each command prints its own options and no others; that of the program has those of the server.
+// TestHelpOfCommands checks that each command prints only its own options, and the program those of the server.
 func TestHelpOfCommands(t *testing.T) {
 	for _, tt := range []struct {
 		args  []string
@@ -69,7 +69,7 @@ func TestHelpOfCommands(t *testing.T) {
 	}
 }
 
-// TestVariablesAreTheServers: what is wrong with the server's environment or file keeps no other command from its work.
+// TestVariablesAreTheServers checks that errors in the environment or the file of the server do not stop other commands.
 func TestVariablesAreTheServers(t *testing.T) {
 	env := map[string]string{"SVC_MASTERKEY": "misspelt", "SVC_LOG_LEVEL": "loud", "SVC_CONFIG_FILE_PATH": "none.toml"}
 	t.Chdir(t.TempDir())

@@ -40,7 +40,7 @@ func writeDocuments(t *testing.T, n int) string {
 	return name
 }
 
-// checkDocuments finds each of the documents once.
+// checkDocuments checks that each document exists once.
 func checkDocuments(t *testing.T, in *instance, index string, n int) {
 	t.Helper()
 	var list struct {
@@ -55,22 +55,22 @@ func checkDocuments(t *testing.T, in *instance, index string, n int) {
 		seen[d.ID] = true
 	}
 	if list.Total != n || len(list.Results) != n || len(seen) != n {
-		t.Errorf("%s: %d documents in all, %d listed, %d different ones; want %d", index, list.Total, len(list.Results), len(seen), n)
+		t.Errorf("%s: %d documents in all, %d listed, %d distinct; want %d", index, list.Total, len(list.Results), len(seen), n)
 	}
 }
 
-// sent is how many documents a state says that the server has taken.
+// sent returns the number of documents that the server has accepted, by a state file.
 func sent(state string) int { at := (&checkpoints{state}).load(); return at.Sent }
 
-// TestAKilledImportGoesOn kills imports with SIGKILL, and the server, too, until one comes to the end.
-func TestAKilledImportGoesOn(t *testing.T) {
+// TestAKilledImportContinues kills imports and the server with SIGKILL until an import completes.
+func TestAKilledImportContinues(t *testing.T) {
 	const documents = 6000
-	const killed, batches = 6, 6 // rounds whose import is killed, and how many batches go through in each: together fewer than there are
+	const killed, batches = 6, 6 // rounds with a killed import, and accepted batches per round: fewer in all than the import has
 	t.Setenv(asProgram, "1")
 	data, file := filepath.Join(t.TempDir(), "data"), writeDocuments(t, documents)
 	server := startServer(t, os.Args[0], data)
 	address := strings.TrimPrefix(server.url, "http://")
-	// What is behind those batches waits, so that no import ends before it is killed, however late this test sees that it has begun.
+	// Later batches wait, so that no import ends before it is killed, even if this test notices its start late.
 	var left atomic.Int64
 	behind, err := url.Parse(server.url)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestAKilledImportGoesOn(t *testing.T) {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(behind)
 	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {
-		left.Add(1) // it is sent again
+		left.Add(1) // the client sends it again
 		panic(http.ErrAbortHandler)
 	}
 	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +111,7 @@ func TestAKilledImportGoesOn(t *testing.T) {
 		}
 		ends := make(chan error, 1)
 		go func() { ends <- cmd.Wait() }()
-		if round == 3 { // the server dies as well, and is back while the import waits
+		if round == 3 { // the server is killed as well, and restarts while the import waits
 			server.process.Process.Kill()
 			server.process.Wait()
 			server.process = exec.Command(os.Args[0], "--db-path", data, "--http-addr", address, "--log-level", "WARN")
@@ -142,17 +142,17 @@ func TestAKilledImportGoesOn(t *testing.T) {
 		}
 	}
 	if !ended || !wentOn {
-		t.Errorf("ended: %v, went on: %v", ended, wentOn)
+		t.Errorf("ended: %v, continued: %v", ended, wentOn)
 	}
 	in := &instance{t: t, url: server.url}
 	in.idle()
 	checkDocuments(t, in, "films", documents)
 	if _, err := os.Stat(state); err == nil {
-		t.Error("the state is left")
+		t.Error("the state file is left")
 	}
 }
 
-// TestCommandsOfAServer drives a running server by commands alone.
+// TestCommandsOfAServer operates a running server with commands alone.
 func TestCommandsOfAServer(t *testing.T) {
 	const key = "a-master-key-of-16-bytes"
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -231,7 +231,7 @@ func TestCommandsOfAServer(t *testing.T) {
 	checkDocuments(t, other, "numbers", 2500)
 	checkDocuments(t, other, "films", 2)
 
-	// What is not there, and what the command line lacks, is told in its own words.
+	// Missing objects and missing arguments have their own messages.
 	for _, tt := range []struct {
 		says string
 		args []string
@@ -334,7 +334,7 @@ func TestDurationsForPeople(t *testing.T) {
 	}
 	waits := client.Task{Parked: &client.Parked{Reason: &client.Error{Message: "out of order"}, Since: "2026-11-26T16:24:54Z", Tries: 3}}
 	if got := reasonOf(&waits); !strings.Contains(got, "paused since 2026") || !strings.HasSuffix(got, "tried 3 times: out of order") {
-		t.Errorf("a task that waits: %q", got)
+		t.Errorf("a waiting task: %q", got)
 	}
 }
 
@@ -367,7 +367,7 @@ func TestProgressOfAnImport(t *testing.T) {
 	}
 }
 
-// TestIndexesOfHostileSources lists the indexes of servers that ignore the offset, or have indexes that there cannot be.
+// TestIndexesOfHostileSources lists the indexes of servers that ignore the offset, or have invalid indexes.
 func TestIndexesOfHostileSources(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"results":[{"uid":"a"},{"uid":"b"}],"total":4}`:        "lists the index a twice",

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// answers asks an instance for JSON that must have the status, and returns it.
+// answers sends a request, checks the status, and returns the JSON of the answer.
 func (in *member) answers(t *testing.T, status int, method, path, body string) (v map[string]any) {
 	t.Helper()
 	got, text, err := in.ask(method, path, body, nil)
@@ -25,7 +25,7 @@ func (in *member) answers(t *testing.T, status int, method, path, body string) (
 	return v
 }
 
-// done sends a write that is a task, waits until it has succeeded, and returns the task.
+// done sends a write, waits until its task has succeeded, and returns the task.
 func (in *member) done(t *testing.T, method, path, body string) (task map[string]any) {
 	t.Helper()
 	uid, _ := in.answers(t, 202, method, path, body)["taskUid"].(float64)
@@ -36,7 +36,7 @@ func (in *member) done(t *testing.T, method, path, body string) (task map[string
 	return task
 }
 
-// idsOf are the ids of the hits or documents of an answer.
+// idsOf returns the ids of the hits or documents of an answer.
 func idsOf(answer map[string]any) string {
 	list, ok := answer["hits"].([]any)
 	if !ok {
@@ -49,7 +49,7 @@ func idsOf(answer map[string]any) string {
 	return strings.Join(ids, " ")
 }
 
-// at is the value at a path of members and positions, as JSON.
+// at returns the value at a path of members and indexes, as JSON.
 func at(v any, path ...any) string {
 	for _, step := range path {
 		switch step := step.(type) {
@@ -72,9 +72,9 @@ const laterFilms = `[{"id":1,"title":"metropolis of the night","color":"red"},{"
 // TestLaterAPI checks what v1.43 to v1.54 of the API added, on servers of both versions and on a network of three.
 func TestLaterAPI(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it starts five servers")
+		t.Skip("starts five servers")
 	}
-	held := make(chan struct{}) // a text with "held" takes one
+	held := make(chan struct{}) // embedding a text with "held" receives one
 	outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch {
@@ -288,7 +288,7 @@ func TestLaterAPI(t *testing.T) {
 	t.Run("13 deletions by filter share batches with additions", func(t *testing.T) {
 		for _, in := range both {
 			in.done(t, "PATCH", "/indexes/queued/settings", `{"filterableAttributes":["n"],"embedders":{"e":`+embedder+`}}`)
-			in.must("POST", "/indexes/queued/documents", `[{"id":0,"title":"held"}]`, nil) // its batch runs until the others are queued
+			in.must("POST", "/indexes/queued/documents", `[{"id":0,"title":"held"}]`, nil) // runs until the others are queued
 			for _, step := range []string{
 				`documents [{"id":1,"n":1,"title":"a"},{"id":2,"n":2,"title":"b"}]`, `documents/delete {"filter":"n = 1"}`, `documents [{"id":3,"n":1,"title":"c"}]`,
 				`documents/delete {"filter":"m = 1"}`, `documents/delete {"filter":"n = 2"}`,
@@ -365,16 +365,16 @@ func TestLaterAPI(t *testing.T) {
 				in.answers(t, 400, "PATCH", "/dynamic-search-rules/r", body)
 			}
 			if after := at(in.answers(t, 200, "GET", "/dynamic-search-rules/r", "")); after != before {
-				t.Errorf("%s: the rule is %s, was %s", in.name, after, before)
+				t.Errorf("%s: the rule is %s, want %s", in.name, after, before)
 			}
 			if after := at(in.answers(t, 200, "GET", "/tasks?limit=1", ""), "total"); after != tasks {
-				t.Errorf("%s: %s tasks, were %s", in.name, after, tasks)
+				t.Errorf("%s: %s tasks, want %s", in.name, after, tasks)
 			}
 		}
 	})
 }
 
-// laterMistakes are requests with a wrong value of what v1.43 to v1.54 added, and the codes of their answers.
+// laterMistakes are requests with an invalid value of what v1.43 to v1.54 added, and the codes of their answers.
 var laterMistakes = []string{
 	`PATCH /dynamic-search-rules/r {"precedence":-1} => invalid_dynamic_search_rule_priority`,
 	`PATCH /dynamic-search-rules/r {"precedence":"1"} => invalid_dynamic_search_rule_priority`,

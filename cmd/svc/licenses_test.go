@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestGermanCompoundsNeedNoSecondFile runs a copy of the program that has nothing beside it.
+// TestGermanCompoundsNeedNoSecondFile runs a copy of the program with no other file beside it.
 func TestGermanCompoundsNeedNoSecondFile(t *testing.T) {
 	self, err := os.ReadFile(os.Args[0])
 	if err != nil {
@@ -28,7 +28,7 @@ func TestGermanCompoundsNeedNoSecondFile(t *testing.T) {
 		hits         int
 	}{
 		{"", "stelle", 1}, {"", "telle", 0},
-		{own, "stelle", 0}, {own, "bahn", 1}, // the list that is named takes the place of the other
+		{own, "stelle", 0}, {own, "bahn", 1}, // a named list replaces the built-in one
 	} {
 		t.Setenv(germanVariable, tt.words)
 		in := &instance{t: t, url: startServer(t, alone, filepath.Join(t.TempDir(), "data")).url}
@@ -44,7 +44,7 @@ func TestGermanCompoundsNeedNoSecondFile(t *testing.T) {
 		}
 	}
 	if code, out := runProgram(map[string]string{germanVariable: "not there"}, "--db-path", filepath.Join(t.TempDir(), "data")); code != exitFailure || !strings.Contains(out, "not there") {
-		t.Errorf("a list that is not there: %d %s", code, out)
+		t.Errorf("a missing list: %d %s", code, out)
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// trouble is what a link does to what goes over it. The zero value is none.
+// trouble is what a link does to its connections. The zero value is no trouble.
 type trouble struct {
-	refuse    bool          // there are no connections
-	hole      bool          // bytes get no further until the trouble is over
-	way       way           // of the hole
-	delay     time.Duration // of all bytes
-	perSecond int           // bytes, each way of a connection; 0: any
-	cutAfter  int           // bytes, each way of a connection: then it breaks; 0: never
+	refuse    bool          // refuse connections
+	hole      bool          // hold bytes until the trouble is over
+	way       way           // direction of the hole
+	delay     time.Duration // delay of all bytes
+	perSecond int           // bytes per second and direction of a connection; 0: no limit
+	cutAfter  int           // bytes per direction after which a connection breaks; 0: never
 }
 
 // way is a direction of a link.
@@ -28,7 +28,7 @@ const (
 	back
 )
 
-// troubles make the kinds that there are.
+// troubles returns a random trouble of each kind.
 var troubles = []func(r *rand.Rand) trouble{
 	func(*rand.Rand) trouble { return trouble{refuse: true} },
 	func(*rand.Rand) trouble { return trouble{hole: true} },
@@ -37,15 +37,15 @@ var troubles = []func(r *rand.Rand) trouble{
 	func(r *rand.Rand) trouble { return trouble{cutAfter: 1 + r.IntN(1500)} },
 }
 
-// link passes connections on to an instance, as far as its trouble lets it.
+// link forwards connections to an instance, subject to its trouble.
 type link struct {
-	address string // of the link
+	address string // address of the link
 
 	mu       sync.Mutex
-	listener net.Listener // nil while it refuses
-	target   string       // address of the instance; "": there is none
+	listener net.Listener // nil while refusing
+	target   string       // address of the instance; "": none
 	now      trouble
-	over     chan struct{} // closed when now is over
+	over     chan struct{} // closed when the current trouble is over
 	conns    map[net.Conn]bool
 	closed   bool
 }
@@ -61,7 +61,7 @@ func newLink(t *testing.T) *link {
 	return k
 }
 
-// listen begins to take connections. mu is held, or nobody else knows the link.
+// listen starts accepting connections. The caller holds mu, or is the only user of the link.
 func (k *link) listen() {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		l, err := net.Listen("tcp", k.address)
@@ -70,7 +70,7 @@ func (k *link) listen() {
 			break
 		}
 		if time.Now().After(deadline) {
-			panic(err) // somebody else has the port
+			panic(err) // the port is taken
 		}
 	}
 	go func(l net.Listener) {
@@ -84,7 +84,7 @@ func (k *link) listen() {
 	}(k.listener)
 }
 
-// suffer begins a trouble, or ends all of it. Connections that break do so at once.
+// suffer starts a trouble, or ends all of it. Connections that must break do so at once.
 func (k *link) suffer(t trouble) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,7 +141,7 @@ func (k *link) pass(c net.Conn) {
 	k.copy(c, to, back)
 }
 
-// copy passes bytes on, one way, until the connection ends or breaks.
+// copy forwards bytes in one direction until the connection ends or breaks.
 func (k *link) copy(to io.Writer, from io.Reader, direction way) {
 	buffer := make([]byte, 4<<10)
 	passed := 0

@@ -62,7 +62,7 @@ func TestPrecedence(t *testing.T) {
 		{"moved environment over file", nil, map[string]string{"MEILI_HTTP_ADDR": "moved:1"}, file, "moved:1"},
 		{"own environment over moved", nil, map[string]string{"MEILI_HTTP_ADDR": "moved:1", "SVC_HTTP_ADDR": "env:1"}, file, "env:1"},
 		{"command line over all", []string{"--http-addr", "cli:1"}, map[string]string{"SVC_HTTP_ADDR": "env:1"}, file, "cli:1"},
-		{"behind the command's name", []string{"serve", "--http-addr", "cli:1"}, map[string]string{"SVC_HTTP_ADDR": "env:1"}, file, "cli:1"},
+		{"after the command's name", []string{"serve", "--http-addr", "cli:1"}, map[string]string{"SVC_HTTP_ADDR": "env:1"}, file, "cli:1"},
 		{"with the command's name", []string{"--http-addr=cli:1", "serve"}, nil, file, "cli:1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestBadOptions(t *testing.T) {
 		args   []string
 		env    map[string]string
 		config string
-		file   bool // the error is the file's
+		file   bool // the error names the file
 	}{
 		{name: "unknown flag", args: []string{"--nope"}},
 		{name: "env", args: []string{"--env", "staging"}},
@@ -189,8 +189,8 @@ func TestBadOptions(t *testing.T) {
 		{name: "array of numbers", config: `experimental_allowed_ip_networks = [10]`, file: true},
 		{name: "array for text", config: `db_path = ["a"]`, file: true},
 		{name: "no waiting time", args: []string{"--experimental-drop-search-after", "0"}},
-		{name: "file that is not there", args: []string{"--config-file-path", "none.toml"}, file: true},
-		{name: "file that is no TOML", config: "http_addr", file: true},
+		{name: "missing file", args: []string{"--config-file-path", "none.toml"}, file: true},
+		{name: "file that is not TOML", config: "http_addr", file: true},
 		{name: "unknown key", config: `http_address = "x:1"`, file: true},
 		{name: "file naming a file", config: `config_file_path = "x.toml"`, file: true},
 		{name: "number for text", config: `db_path = 3`, file: true},
@@ -205,13 +205,13 @@ func TestBadOptions(t *testing.T) {
 				t.Fatal("accepted")
 			}
 			if errors.As(err, new(*configError)) != tt.file {
-				t.Errorf("blames the wrong place: %v", err)
+				t.Errorf("the error names the wrong place: %v", err)
 			}
 		})
 	}
 }
 
-// TestSecretsAreNotShown: what the file says of a key is wrong, and still nobody else's to read.
+// TestSecretsAreNotShown checks that the error for an invalid key in the file does not show the key.
 func TestSecretsAreNotShown(t *testing.T) {
 	for _, config := range []string{`master_key = 1234567`, `master_key = ["1234567"]`, `s3_secret_key = 1234567.5`, `schedule_snapshot = "1234567"`} {
 		if _, err := parseServe(t, nil, nil, config); err == nil || strings.Contains(err.Error(), "1234567") {
@@ -314,18 +314,18 @@ func TestDataDir(t *testing.T) {
 		}
 		lock.Close()
 	}
-	// What is not svc's is left as it was.
+	// Other files are left unchanged.
 	if names, err := fsys.List("/home"); err != nil || len(names) != 1 {
 		t.Errorf("/home holds %v, %v", names, err)
 	}
 }
 
-// A plain go build shows the commit that the go command records.
+// TestVersionOfABuild checks that a plain go build shows the commit that the go command records.
 func TestVersionOfABuild(t *testing.T) {
 	recorded := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-11-26T16:24:54Z"}}}
 	for _, tt := range []struct {
 		info             *debug.BuildInfo
-		revision, moment string // of the linker
+		revision, moment string // set by the linker
 		commit, date     string
 	}{
 		{nil, "", "", "unknown", "unknown"},
@@ -350,7 +350,7 @@ func TestVersionDate(t *testing.T) {
 	}
 }
 
-// knownOptions are the options of the product whose deployments move over.
+// knownOptions are the options of Meilisearch, whose deployments move to svc.
 const knownOptions = `db-path http-addr master-key env task-webhook-url task-webhook-authorization-header no-analytics http-payload-size-limit
 ssl-cert-path ssl-key-path ssl-auth-path ssl-require-auth ssl-ocsp-path ssl-resumption ssl-tickets
 import-snapshot ignore-missing-snapshot ignore-snapshot-if-db-exists snapshot-dir schedule-snapshot
@@ -364,7 +364,7 @@ experimental-allowed-ip-networks s3-bucket-url s3-bucket-region s3-bucket-name s
 experimental-s3-role-arn experimental-s3-web-identity-token-file experimental-s3-max-in-flight-parts experimental-s3-compression-level
 experimental-s3-signature-duration-seconds experimental-s3-multipart-part-size`
 
-// serverFlags are the options of the server.
+// serverFlags returns the options of the server.
 func serverFlags(t *testing.T, parser *kong.Kong) []*kong.Flag {
 	t.Helper()
 	for _, node := range parser.Model.Children {
@@ -372,11 +372,11 @@ func serverFlags(t *testing.T, parser *kong.Kong) []*kong.Flag {
 			return node.Flags
 		}
 	}
-	t.Fatal("there is no command that serves")
+	t.Fatal("no command serves")
 	return nil
 }
 
-// TestHelp reads the help as people do: every option stands in a group, with its variable, and with its default where it has one.
+// TestHelp checks the help: every option belongs to a group and shows its variable, and its default if it has one.
 func TestHelp(t *testing.T) {
 	parser, err := newParser(program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: io.Discard})
 	if err != nil {
@@ -388,13 +388,13 @@ func TestHelp(t *testing.T) {
 		help := withVariable(f.Value)
 		switch {
 		case f.Group == nil:
-			t.Errorf("--%s stands in no group", f.Name)
+			t.Errorf("--%s is in no group", f.Name)
 		case !strings.HasSuffix(help, "[SVC_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))+"]"):
 			t.Errorf("--%s does not name its variable: %s", f.Name, help)
 		case f.Default != "" && f.Default != "0" && !strings.Contains(f.Help, "(default: "+f.Default):
-			t.Errorf("--%s does not say its default, %s: %s", f.Name, f.Default, f.Help)
+			t.Errorf("--%s does not show its default %s: %s", f.Name, f.Default, f.Help)
 		case !f.IsBool() && f.PlaceHolder == "":
-			t.Errorf("--%s does not say what its value is", f.Name)
+			t.Errorf("--%s does not describe its value", f.Name)
 		}
 	}
 	for name := range strings.FieldsSeq(knownOptions) {
@@ -404,7 +404,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestSwitchesReadTheirVariables gives each switch a value that is none, under both of its names: the error tells that it was looked at.
+// TestSwitchesReadTheirVariables gives each switch an invalid value, under both names of its variable: the error shows that it was read.
 func TestSwitchesReadTheirVariables(t *testing.T) {
 	parser, err := newParser(program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: io.Discard})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing/fstest"
 )
 
-// The least limit counts, of the own control group and those above it, of both versions.
+// TestGroupMemory checks that the smallest limit counts, of the own control group and its parents, in both versions.
 func TestGroupMemory(t *testing.T) {
 	const total = 1000
 	for name, c := range map[string]struct {

@@ -20,17 +20,17 @@ import (
 
 var mutate = flag.String("mutate-syncs", "", "which syncs TestEverySyncIsNeeded removes: all, or those whose place contains the text")
 
-// syncing is a package whose syncs are needed.
+// syncing describes a package whose syncs are needed.
 type syncing struct {
-	// without are files whose syncs are not removed: those sync copies for others (dumps, snapshots, models), imports, or what is undone
-	// after an error, which no recorded run comes by.
+	// without lists files whose syncs are not removed. They sync copies for others (dumps, snapshots, models), imports, or what is undone
+	// after an error, which no recorded run reaches.
 	without []string
-	// alone is what the tests are called that tell by themselves that a sync is missing; "": ownSyncTests, and then power cuts tell, too.
+	// alone matches the tests that detect a missing sync by themselves; "": ownSyncTests, and power cuts as well.
 	alone string
 }
 
-// synced are the packages whose syncs are removed. The recorded server is in no group: tests of the packages alone tell of the syncs that
-// members of groups need, except those of package boltfile, whose files no file system in memory has.
+// synced lists the packages whose syncs are removed. The recorded server is in no group: only tests of the packages detect missing syncs
+// of group members. Package boltfile is an exception, because its files are not on a file system in memory.
 var synced = map[string]syncing{
 	"internal/vfs":       {without: []string{"mem.go", "hook.go", "crash.go"}},
 	"internal/index":     {},
@@ -41,16 +41,16 @@ var synced = map[string]syncing{
 	"internal/logstore":  {alone: "ACrashAnywhere|AreDurable"},
 	"internal/consensus": {alone: "AreDurable"},
 	"internal/group":     {alone: "AreDurable", without: []string{"writer.go"}},
-	"internal/standby":   {alone: "ACrashWhileAChangeIsMade"},
+	"internal/standby":   {alone: "ACrashWhileAChangeIsApplied"},
 }
 
-// ownSyncTests are those tests of the other packages that crash a file system in memory at every moment.
+// ownSyncTests matches the tests of other packages that crash a file system in memory at every moment.
 const ownSyncTests = "AllOrNothing|ComesAfter|AreDurable"
 
-// mutant is the source file of a sync, without it.
+// mutant is a source file without one of its syncs.
 type mutant struct{ place, file, source string }
 
-// mutants returns one for each call of Sync or SyncDir, and for each NoSync.
+// mutants returns one mutant for each call of Sync or SyncDir, and for each NoSync.
 func mutants(t *testing.T, root string) []mutant {
 	t.Helper()
 	var all []mutant
@@ -105,14 +105,14 @@ func mutants(t *testing.T, root string) []mutant {
 	return all
 }
 
-// TestEverySyncIsNeeded removes each sync of the program in turn: the tests of its package or power cuts must tell. Power cuts take
-// minutes a sync.
+// TestEverySyncIsNeeded removes each sync of the program in turn: the tests of its package or power cuts must detect it. Power cuts take
+// minutes per sync.
 func TestEverySyncIsNeeded(t *testing.T) {
 	if *mutate == "" {
 		t.Skip("only with -mutate-syncs")
 	}
 	if !powercut.Supported() {
-		t.Skip("programs cannot be followed here")
+		t.Skip("this system cannot record programs")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -136,21 +136,21 @@ func TestEverySyncIsNeeded(t *testing.T) {
 		if err := os.WriteFile(mutated, []byte(m.source), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// Where the tests of the package tell by themselves, they do so every time.
+		// If the tests of the package detect it by themselves, they always do.
 		alone := synced[filepath.ToSlash(filepath.Dir(m.place))].alone
 		own := exec.Command("go", "test", "-overlay", overlay, "-count", "1", "-run", cmp.Or(alone, ownSyncTests), "./"+filepath.Dir(m.place))
 		own.Dir = root
 		if out, err := own.CombinedOutput(); err != nil && strings.Contains(string(out), "--- FAIL: ") {
 			_, test, _ := strings.Cut(string(out), "--- FAIL: ")
 			test, _, _ = strings.Cut(test, " ")
-			t.Logf("%s: noticed by %s", m.place, test)
+			t.Logf("%s: detected by %s", m.place, test)
 			continue
 		} else if err != nil {
 			t.Errorf("%s: cannot test without it: %v\n%s", m.place, err, out)
 			continue
 		}
 		if alone != "" {
-			t.Errorf("%s: no test tells that it is missing", m.place)
+			t.Errorf("%s: no test detects that it is missing", m.place)
 			continue
 		}
 		if out, err := exec.Command("go", "build", "-pgo=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
@@ -169,13 +169,13 @@ func TestEverySyncIsNeeded(t *testing.T) {
 			states += n
 		}
 		if len(bad) == 0 {
-			t.Errorf("%s: nothing tells that it is missing, in %d states (%v)", m.place, states, time.Since(began).Round(time.Second))
+			t.Errorf("%s: not detected in %d states (%v)", m.place, states, time.Since(began).Round(time.Second))
 			continue
 		}
 		first, _, _ := strings.Cut(bad[0], "\n")
-		t.Logf("%s: noticed after %d states (%v): %.200s", m.place, states, time.Since(began).Round(time.Second), first)
+		t.Logf("%s: detected after %d states (%v): %.200s", m.place, states, time.Since(began).Round(time.Second), first)
 	}
 	if tried == 0 {
-		t.Error("there is no such sync")
+		t.Error("no such sync")
 	}
 }

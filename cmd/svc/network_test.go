@@ -23,7 +23,7 @@ import (
 
 var networkRounds = flag.Int("network-rounds", 4, "how often TestNetworkKeepsItsPromises kills an instance or troubles a link")
 
-// member is one server of a network. Others reach it through a link that can be cut.
+// member is one server of a network. The others reach it through a link that tests can cut.
 type member struct {
 	t       *testing.T
 	name    string
@@ -33,8 +33,8 @@ type member struct {
 	url     string
 	log     logstest.Buffer
 	link    *link
-	room    *namespace // where it runs; nil: here, and others reach it through link
-	address string     // where it listens; "": somewhere else after each start
+	room    *namespace // namespace in which it runs; nil: this one, reached through link
+	address string     // where it listens; "": another address after each start
 	key     string     // sent with each request; "": none
 	program string     // "": the one of this test
 }
@@ -79,7 +79,7 @@ func (in *member) start() {
 	}
 }
 
-// reached is the address at which others reach it.
+// reached returns the address at which the others reach it.
 func (in *member) reached() string {
 	if in.room != nil {
 		return in.room.address
@@ -121,7 +121,7 @@ func (in *member) ask(method, path, body string, v any) (status int, text string
 	return resp.StatusCode, string(b), err
 }
 
-// must is ask for what has to be accepted.
+// must is ask for requests that must be accepted.
 func (in *member) must(method, path, body string, v any) {
 	in.t.Helper()
 	status, text, err := in.ask(method, path, body, v)
@@ -144,7 +144,7 @@ func (in *member) finish(uid int) (status, text string) {
 	return "", ""
 }
 
-// finishAll waits until an instance has done all that it was told.
+// finishAll waits until an instance has no tasks left.
 func (in *member) finishAll() {
 	in.t.Helper()
 	for deadline := time.Now().Add(peace); ; time.Sleep(10 * time.Millisecond) {
@@ -159,7 +159,7 @@ func (in *member) finishAll() {
 	}
 }
 
-// newNetwork is three instances, of which the first leads.
+// newNetwork starts three instances, the first of which leads.
 func newNetwork(t *testing.T, options ...string) []*member {
 	t.Helper()
 	all := []*member{newMember(t, "a", options...), newMember(t, "b", options...), newMember(t, "c", options...)}
@@ -167,7 +167,7 @@ func newNetwork(t *testing.T, options ...string) []*member {
 	return all
 }
 
-// joined makes a network of instances, of which the first leads.
+// joined makes instances a network, the first of which leads.
 func joined(all []*member) {
 	var remotes []string
 	for _, in := range all {
@@ -177,7 +177,7 @@ func joined(all []*member) {
 	all[0].change(`{"self":"a","leader":"a","remotes":{` + strings.Join(remotes, ",") + `},"shards":` + shapes[0] + `}`)
 }
 
-// change changes the network, and waits until that is done.
+// change changes the network, and waits for the end of the change.
 func (in *member) change(body string) {
 	in.t.Helper()
 	if status, text := in.finish(in.announce(body)); status != "succeeded" {
@@ -185,8 +185,8 @@ func (in *member) change(body string) {
 	}
 }
 
-// announce begins a change of the network, and returns its task. While another is under way, or a remote takes longer to answer than the
-// leader waits, as it may on a loaded machine, it is refused.
+// announce starts a change of the network, and returns its task. It retries while the change is refused because another one is running, or
+// because a remote of a loaded machine answers too late.
 func (in *member) announce(body string) (uid int) {
 	in.t.Helper()
 	for deadline := time.Now().Add(peace); ; time.Sleep(50 * time.Millisecond) {
@@ -205,21 +205,21 @@ func (in *member) announce(body string) (uid int) {
 	}
 }
 
-// shapes are shards, each of which has two owners.
+// shapes are shards with two owners each.
 var shapes = []string{
 	`{"x":{"remotes":["a","b"]},"y":{"remotes":["b","c"]},"z":{"remotes":["c","a"]},"w":null}`,
 	`{"x":{"remotes":["b","c"]},"y":{"remotes":["a","c"]},"z":null,"w":{"remotes":["a","b"]}}`,
 	`{"x":{"remotes":["a","c"]},"y":{"remotes":["a","b"]},"z":{"remotes":["b","c"]},"w":{"remotes":["b","a"]}}`,
 }
 
-// written is what is known of one document: the version of the last write of it that was acknowledged, and of those sent since.
-// Version 0 is no document.
+// written is what is known of one document: the version of its last acknowledged write, and the versions sent since. Version 0
+// is no document.
 type written struct {
 	acknowledged int
 	open         []int
 }
 
-// writer writes documents, and remembers.
+// writer writes documents and remembers them.
 type writer struct {
 	random  *rand.Rand
 	version int
@@ -271,10 +271,10 @@ func (w *writer) step(leader *member) {
 	}
 }
 
-// peace is longer than a loaded machine takes for all that is left to do.
+// peace is longer than a loaded machine needs for all remaining work.
 const peace = 2 * time.Minute
 
-// settled waits until no instance has anything left to do, and the leader nothing to deliver.
+// settled waits until no instance has work left, and the leader nothing to deliver.
 func settled(t *testing.T, all []*member, limit time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -315,7 +315,7 @@ func settled(t *testing.T, all []*member, limit time.Duration) {
 // check compares all documents of all instances with what was written.
 func (w *writer) check(t *testing.T, all []*member) {
 	t.Helper()
-	copies := map[int][]int{} // versions by id, a copy each
+	copies := map[int][]int{} // versions by id, one per copy
 	for _, in := range all {
 		var list struct {
 			Results []struct{ ID, Version int }
@@ -336,7 +336,7 @@ func (w *writer) check(t *testing.T, all []*member) {
 			}
 		}
 		in.must("GET", "/tasks?limit=100000", "", &tasks)
-		seen := map[string]int{} // a leader that was set back gives its numbers again, under another version
+		seen := map[string]int{} // a restored leader reuses its numbers, under another version
 		for _, task := range tasks.Results {
 			if o := task.Network.Origin; o != nil {
 				key := fmt.Sprint(o.TaskUID, o.NetworkVersion)
@@ -356,7 +356,7 @@ func (w *writer) check(t *testing.T, all []*member) {
 			live++
 		}
 		if len(got) != 0 && len(got) != 2 || len(got) == 2 && got[0] != got[1] {
-			t.Errorf("document %d has the copies %v, want two that are the same", id, got)
+			t.Errorf("document %d has the copies %v, want two equal ones", id, got)
 		}
 		if version != d.acknowledged && !slices.Contains(d.open, version) {
 			t.Errorf("document %d has version %d, want %d or one of %v", id, version, d.acknowledged, d.open)
@@ -364,7 +364,7 @@ func (w *writer) check(t *testing.T, all []*member) {
 		delete(copies, id)
 	}
 	if len(copies) > 0 {
-		t.Errorf("there are documents that nobody wrote: %v", copies)
+		t.Errorf("documents that were never written: %v", copies)
 	}
 	for _, in := range all {
 		var found struct {
@@ -378,13 +378,13 @@ func (w *writer) check(t *testing.T, all []*member) {
 	}
 }
 
-// TestNetworkKeepsItsPromises writes to a network of three, kills its instances, troubles their links and changes its shape
-// meanwhile, and compares all documents with what was acknowledged: none is lost, and none is there twice.
+// TestNetworkKeepsItsPromises writes to a network of three, kills its instances, disturbs their links, and changes its shape. In the end
+// all documents are compared with what was acknowledged: none may be lost, and none may exist twice.
 func TestNetworkKeepsItsPromises(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d rounds", seed, *networkRounds)
 	random := rand.New(rand.NewPCG(seed, 0))
-	// Not for long do answers wait for others, and others for answers: links are black holes for a while.
+	// Use short timeouts: links swallow bytes for a while.
 	all := newNetwork(t, "--experimental-proxy-backoff-timeout-seconds", "1", "--experimental-proxy-request-timeout-seconds", "2")
 	w := &writer{random: random, docs: map[int]*written{}}
 	for range 5 {
@@ -394,7 +394,7 @@ func TestNetworkKeepsItsPromises(t *testing.T) {
 		in := all[random.IntN(len(all))]
 		changing := random.IntN(2) == 0
 		var changed sync.WaitGroup
-		if changing { // it may be refused when an instance is away
+		if changing { // may be refused while an instance is away
 			shape := shapes[random.IntN(len(shapes))]
 			changed.Go(func() { _, _, _ = all[0].ask("PATCH", "/network", `{"shards":`+shape+`}`, nil) })
 			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
@@ -421,7 +421,7 @@ func TestNetworkKeepsItsPromises(t *testing.T) {
 		}
 		if round%8 == 7 || round == *networkRounds-1 {
 			settled(t, all, peace)
-			all[0].change(`{}`) // what a change that was given up has left goes with the next one
+			all[0].change(`{}`) // the next change removes what an abandoned one left
 			w.check(t, all)
 			if t.Failed() {
 				for _, in := range all {
@@ -433,7 +433,7 @@ func TestNetworkKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// TestARemoteThatWasAwayForTooLongIsRebuilt has one instance away until the leader gives up what it lacks.
+// TestARemoteThatWasAwayForTooLongIsRebuilt stops an instance until the leader gives up its missing writes.
 func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
 	all := newNetwork(t, "--network-outbox-limit", "20 KB", "--experimental-proxy-backoff-timeout-seconds", "1")
 	w := newWriter()
@@ -444,7 +444,7 @@ func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
 	given := func() bool { return strings.Contains(all[0].log.String(), "unavailable for too long") }
 	for deadline := time.Now().Add(peace); !given(); w.step(all[0]) {
 		if time.Now().After(deadline) {
-			t.Fatalf("nothing is given up:\n%s", all[0].log.String())
+			t.Fatalf("no writes are given up:\n%s", all[0].log.String())
 		}
 	}
 	for range 10 {
@@ -453,13 +453,13 @@ func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
 	var n struct {
 		Remotes map[string]struct{ Status string }
 	}
-	for deadline := time.Now().Add(peace); n.Remotes["b"].Status != "available"; time.Sleep(10 * time.Millisecond) { // b may take seconds
+	for deadline := time.Now().Add(peace); n.Remotes["b"].Status != "available"; time.Sleep(10 * time.Millisecond) { // b may take some seconds
 		if all[0].must("GET", "/network", "", &n); n.Remotes["c"].Status != "unavailable" || time.Now().After(deadline) {
 			t.Fatalf("the states are %v", n.Remotes)
 		}
 	}
 	all[2].start()
-	for deadline := time.Now().Add(peace); ; w.step(all[0]) { // c gets what is written while it is rebuilt, too
+	for deadline := time.Now().Add(peace); ; w.step(all[0]) { // c also gets the writes that arrive while it is rebuilt
 		all[0].must("GET", "/network", "", &n)
 		seen := n.Remotes["c"].Status
 		all[2].must("GET", "/network", "", &n)
@@ -474,7 +474,7 @@ func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
 	w.check(t, all)
 }
 
-// TestLostRemotesAreRebuiltOneByOne has two of four instances be given up, and comes back with one of them alone, then with the other.
+// TestLostRemotesAreRebuiltOneByOne stops two of four instances until their writes are given up, and restarts one of them, then the other.
 func TestLostRemotesAreRebuiltOneByOne(t *testing.T) {
 	options := []string{"--network-outbox-limit", "20 KB", "--experimental-proxy-backoff-timeout-seconds", "1"}
 	all := newNetwork(t, options...)
@@ -489,7 +489,7 @@ func TestLostRemotesAreRebuiltOneByOne(t *testing.T) {
 	c.kill()
 	for deadline := time.Now().Add(time.Minute); strings.Count(a.log.String(), "unavailable for too long") < 2; w.step(a) {
 		if time.Now().After(deadline) {
-			t.Fatalf("they are not given up:\n%s", a.log.String())
+			t.Fatalf("the remotes are not lost:\n%s", a.log.String())
 		}
 	}
 	w.steps(a, 5)
@@ -502,9 +502,10 @@ func TestLostRemotesAreRebuiltOneByOne(t *testing.T) {
 	w.check(t, all)
 }
 
-// TestSearchesAskAnotherOwner cuts off and kills an owner of shards that others own, too: no search finds less, and none tells of an error.
+// TestSearchesAskAnotherOwner disconnects and kills an owner of shards with other owners: no search may find fewer documents or
+// report an error.
 func TestSearchesAskAnotherOwner(t *testing.T) {
-	all := newNetwork(t, "--experimental-remote-search-timeout-seconds", "20") // of which each owner but the last has half
+	all := newNetwork(t, "--experimental-remote-search-timeout-seconds", "20") // each owner but the last has half of the shards
 	a := all[0]
 	a.change(`{"shards":{"x":{"remotes":["b","c"]},"y":{"remotes":["b","c"]},"z":{"remotes":["b","c"]}}}`)
 	w := newWriter()
@@ -529,14 +530,14 @@ func TestSearchesAskAnotherOwner(t *testing.T) {
 	all[1].link.suffer(trouble{hole: true})
 	search("b is silent")
 	all[1].link.suffer(trouble{})
-	a.kill() // forgets who failed
+	a.kill() // forgets the failed remotes
 	a.start()
 	all[2].kill()
 	search("c is gone")
 }
 
-// TestACanceledChangeIsUndone cancels a change that one instance keeps waiting, at once or when the others may have committed it: then it
-// is in force, and its task says so.
+// TestACanceledChangeIsUndone cancels a change that one instance delays, at once or when the others may have committed it. In the latter
+// case the change stays, and its task says so.
 func TestACanceledChangeIsUndone(t *testing.T) {
 	for _, pause := range []time.Duration{0, 15 * time.Millisecond, 40 * time.Millisecond} {
 		t.Run(pause.String(), func(t *testing.T) { cancelChange(t, pause) })
@@ -566,14 +567,14 @@ func cancelChange(t *testing.T, pause time.Duration) {
 	settled(t, all, peace)
 	after := shards(all[0])
 	switch {
-	case status == "succeeded" && after != before: // it was quicker
+	case status == "succeeded" && after != before: // the change was quicker
 	case status == "canceled" && after == before:
 	default:
 		t.Errorf("the canceled change: %s, with the shards %s, before %s", text, after, before)
 	}
 	for _, in := range all {
 		if got := shards(in); got != after {
-			t.Errorf("%s has the shards %s after a canceled change, another one %s", in.name, got, after)
+			t.Errorf("%s has the shards %s after a canceled change, others have %s", in.name, got, after)
 		}
 	}
 	w.step(all[0])
@@ -582,7 +583,7 @@ func cancelChange(t *testing.T, pause time.Duration) {
 	w.check(t, all)
 }
 
-// live counts the documents that there are, where nothing failed.
+// live returns the number of existing documents, if no write failed.
 func (w *writer) live() (n int) {
 	for _, d := range w.docs {
 		if d.acknowledged > 0 {

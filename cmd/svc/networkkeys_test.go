@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// The actions that docs/NETWORK.md gives the keys between instances.
+// The actions that docs/NETWORK.md gives to the keys between instances.
 var (
 	searchActions = []string{"search"}
 	writeActions  = []string{"network.get", "network.update", "documents.*", "indexes.*", "settings.*", "tasks.get", "experimental.get", "dynamicSearchRules.update", "dynamicSearchRules.delete"}
 )
 
-// newProtectedMember starts an instance with a master key, and returns how others reach it.
+// newProtectedMember starts an instance with a master key. entry is how other instances reach it.
 func newProtectedMember(t *testing.T, name string) (in *member, entry string) {
 	t.Helper()
 	master := "the-master-key-of-" + name
@@ -32,7 +32,7 @@ func (in *member) makeKey(actions ...string) string {
 	return k.Key
 }
 
-// found waits until a search finds so many documents, at all instances.
+// found waits until a search at each instance finds the given number of documents.
 func found(t *testing.T, all []*member, want int) {
 	t.Helper()
 	for _, in := range all {
@@ -48,7 +48,7 @@ func found(t *testing.T, all []*member, want int) {
 	}
 }
 
-// spreadRules writes search rules at the leader, and looks for them at another instance, whose feature is off until then.
+// spreadRules writes search rules at the leader, and reads them at another instance, whose feature is off at first.
 func spreadRules(t *testing.T, a, b *member) {
 	t.Helper()
 	a.must("PATCH", "/experimental-features", `{"dynamicSearchRules":true}`, nil)
@@ -77,15 +77,15 @@ func spreadRules(t *testing.T, a, b *member) {
 	lists(`"total":0`)
 }
 
-// TestNetworkOfProtectedInstances forms a network by keys with no more actions than the documents say, and does in it all for which
-// instances ask each other: searches, writes, settings, moving documents, and going on after instances were set back to snapshots.
+// TestNetworkOfProtectedInstances forms a network with keys that have only the documented actions, and uses all requests between
+// instances: searches, writes, settings, moving documents, and recovery after instances were restored from snapshots.
 func TestNetworkOfProtectedInstances(t *testing.T) {
 	document, err := os.ReadFile("../../docs/NETWORK.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if row := "`" + strings.Join(writeActions, "`, `") + "`"; !strings.Contains(string(document), row) {
-		t.Errorf("NETWORK.md does not have the actions of the writeApiKey: %s", row)
+		t.Errorf("NETWORK.md lacks the actions of the writeApiKey: %s", row)
 	}
 	a, entryA := newProtectedMember(t, "a")
 	b, entryB := newProtectedMember(t, "b")
@@ -116,14 +116,14 @@ func TestNetworkOfProtectedInstances(t *testing.T) {
 	status, text, err := b.ask("GET", "/network", "", nil)
 	b.key = master
 	if err != nil || status != 200 || strings.Count(text, `XXXXXX..."`) != 6 {
-		t.Errorf("the network, for a key that reads: %d %s %v", status, text, err)
+		t.Errorf("the network with a key that may read it: %d %s %v", status, text, err)
 	}
 
-	// The leader begins again with a snapshot that does not know c.
+	// The leader restarts from a snapshot that does not know c.
 	a.setBack(fileA)
 	logged(t, a, "The keys of the remote `c`")
 	if status, text, _ := a.ask("POST", "/indexes/m/documents", `[{"id":1000}]`, nil); status < 400 {
-		t.Errorf("a leader that does not know all keys takes a write: %d %s", status, text)
+		t.Errorf("a leader without all keys accepts a write: %d %s", status, text)
 	}
 	a.change(`{"remotes":{` + entryC + `}}`)
 	a.whole(all, func() {})
@@ -131,7 +131,8 @@ func TestNetworkOfProtectedInstances(t *testing.T) {
 	add(200)
 	found(t, all, 140)
 
-	// A follower does, which alone has a shard: it goes on with what the snapshot has, and without the key of c until it is told.
+	// A follower that is the only owner of a shard accepts writes: it continues from its snapshot, without the key of c until the
+	// leader sends it.
 	b.setBack(fileB)
 	logged(t, b, "the keys of remotes changed")
 	a.change(`{}`)

@@ -16,7 +16,7 @@ import (
 
 var networkSearches = flag.Int("network-searches", 2000, "how many searches TestNetworkSearchesLeakNothing makes over links that are well")
 
-// holdings are what an instance has open.
+// holdings counts what an instance has open.
 type holdings struct{ goroutines, files, sockets int }
 
 var goroutineTotal = regexp.MustCompile(`total (\d+)`)
@@ -26,11 +26,11 @@ func (in *member) holdings() (h holdings) {
 	status, text, err := in.ask(http.MethodGet, "/debug/pprof/goroutine?debug=1", "", nil)
 	m := goroutineTotal.FindStringSubmatch(text)
 	if err != nil || m == nil {
-		in.t.Fatalf("%s does not tell its goroutines: %d %v %.100s", in.name, status, err, text)
+		in.t.Fatalf("%s does not report its goroutines: %d %v %.100s", in.name, status, err, text)
 	}
 	h.goroutines, _ = strconv.Atoi(m[1])
 	dir := fmt.Sprintf("/proc/%d/fd", in.process.Process.Pid)
-	list, _ := os.ReadDir(dir) // elsewhere only goroutines are counted
+	list, _ := os.ReadDir(dir) // other systems count goroutines only
 	for _, f := range list {
 		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && strings.HasPrefix(to, "socket:") {
 			h.sockets++
@@ -40,23 +40,23 @@ func (in *member) holdings() (h holdings) {
 	return h
 }
 
-// TestNetworkSearchesLeakNothing searches three instances many times, also over links that are cut, slow or dead, and with clients
-// that hang up, and counts what stays open.
+// TestNetworkSearchesLeakNothing searches three instances many times, also over links that are cut, slow or dead and with clients that
+// hang up, and counts what stays open.
 func TestNetworkSearchesLeakNothing(t *testing.T) {
 	const (
 		clients = 16
-		each    = 30          // searches of a client, a part
-		slack   = 3 * clients // connections that are kept, in all directions; far fewer than searches
+		each    = 30          // searches per client and part
+		slack   = 3 * clients // connections kept open in all directions; far fewer than searches
 	)
 	all := newNetwork(t, "--pprof", "--experimental-remote-search-timeout-seconds", "1")
-	// Each document at one instance alone: every search has to ask.
+	// Each document is at one instance, so that every search asks all of them.
 	all[0].change(`{"shards":{"x":{"remotes":["a"]},"y":{"remotes":["b"]},"z":{"remotes":["c"]}}}`)
 	w := newWriter()
 	for range 20 {
 		w.step(all[0])
 	}
 	settled(t, all, peace)
-	// Without a leader, instances that fail are asked again at once.
+	// Without a leader, failed instances are asked again at once.
 	for _, in := range all {
 		in.must("PATCH", "/network", `{"leader":null}`, nil)
 	}

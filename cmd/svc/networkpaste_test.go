@@ -21,7 +21,7 @@ import (
 	"svc/internal/logs/logstest"
 )
 
-// needCommands skips where commands that people have are not there.
+// needCommands skips the test if commands of the manual are not installed.
 func needCommands(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -31,8 +31,8 @@ func needCommands(t *testing.T, names ...string) {
 	}
 }
 
-// freePort returns the first of so many ports that are free in a row at each of some addresses. It skips where these are not of this
-// machine.
+// freePort returns the first of a row of ports that are free at each of the addresses. It skips the test if the addresses are not
+// of this machine.
 func freePort(t *testing.T, row int, addresses ...string) int {
 	t.Helper()
 	for port := 20000 + os.Getpid()%10000; port < 32000; port += row {
@@ -55,13 +55,13 @@ func freePort(t *testing.T, row int, addresses ...string) int {
 	return 0
 }
 
-// pasted is the shell of somebody who follows a page of the manual, with the hosts.
+// pasted is the shell of a user who follows a page of the manual, with the hosts.
 type pasted struct {
 	t      *testing.T
-	blocks []string          // of the page, that come next
-	port   int               // in the place of 7700; that of 7701 is the next one
-	path   string            // with a program svc ahead
-	dirs   map[string]string // of hosts; nil: a host has a new one whenever it starts
+	blocks []string          // remaining blocks of the page
+	port   int               // replaces 7700; the next port replaces 7701
+	path   string            // search path that finds this svc first
+	dirs   map[string]string // by host; nil: a host gets a new one at each start
 	hosts  map[string]*exec.Cmd
 	log    logstest.Buffer
 
@@ -75,14 +75,14 @@ var (
 	ownAddress  = regexp.MustCompile(`(?m)^self=10\.0\.0\.[1-9]`)
 )
 
-// localized puts addresses of this machine in the place of those of the page.
+// localized replaces the addresses of the page with local ones.
 func (p *pasted) localized(text string) string {
 	text = strings.ReplaceAll(text, "10.0.0.0/8", "127.0.0.0/8")
 	text = pageAddress.ReplaceAllString(text, "127.0.0.1$1")
 	return strings.NewReplacer(":7700", fmt.Sprintf(":%d", p.port), ":7701", fmt.Sprintf(":%d", p.port+1)).Replace(text)
 }
 
-// paste opens the shell of somebody who follows a page with some hosts.
+// paste opens the shell of a user who follows a page with some hosts.
 func paste(t *testing.T, page string, hosts ...string) *pasted {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
@@ -119,14 +119,14 @@ func paste(t *testing.T, page string, hosts ...string) *pasted {
 func (p *pasted) next() string {
 	p.t.Helper()
 	if len(p.blocks) == 0 {
-		p.t.Fatal("the page has fewer blocks")
+		p.t.Fatal("the page has too few blocks")
 	}
 	block := p.blocks[0]
 	p.blocks = p.blocks[1:]
 	return block
 }
 
-// skipTo leaves out the blocks before the first one that contains some text.
+// skipTo skips the blocks before the first one that contains a text.
 func (p *pasted) skipTo(text string) {
 	p.t.Helper()
 	i := slices.IndexFunc(p.blocks, func(block string) bool { return strings.Contains(block, text) })
@@ -136,7 +136,7 @@ func (p *pasted) skipTo(text string) {
 	p.blocks = p.blocks[i:]
 }
 
-// until pastes a block again and again until it prints some texts.
+// until runs a block repeatedly until it prints the given texts.
 func (p *pasted) until(block string, want ...string) {
 	p.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -151,7 +151,7 @@ func (p *pasted) until(block string, want ...string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("%s\nprints no %q:\n%s\n%s", block, missing, said, p.log.String())
+			p.t.Fatalf("%s\ndoes not print %q:\n%s\n%s", block, missing, said, p.log.String())
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (p *pasted) dir(host string) string {
 	return p.dirs[host]
 }
 
-// start runs a block at each host that its first line names.
+// start runs a block on each host that its first line names.
 func (p *pasted) start(block string) {
 	p.t.Helper()
 	first, commands, _ := strings.Cut(block, "\n")
@@ -175,7 +175,7 @@ func (p *pasted) start(block string) {
 	for _, host := range hosts {
 		script := strings.ReplaceAll(commands, "\nsvc ", "\nexec svc ")
 		switch own := ownAddress.FindString(script); {
-		case own != "": // which the other lines refer to
+		case own != "": // the other lines refer to it
 			script = strings.Replace(script, own, pageAddress.ReplaceAllString(own, host), 1)
 		case len(hosts) > 1: // each with its own address
 			script = pageAddress.ReplaceAllString(script, host)
@@ -200,7 +200,7 @@ func (p *pasted) start(block string) {
 	}
 }
 
-// lose ends a host as a power failure does.
+// lose ends a host like a power failure.
 func (p *pasted) lose(host string, shell *exec.Cmd) {
 	if p.hosts[host] == shell {
 		delete(p.hosts, host)
@@ -209,7 +209,7 @@ func (p *pasted) lose(host string, shell *exec.Cmd) {
 	}
 }
 
-// run pastes a block, and returns what it prints.
+// run runs a block, and returns its output.
 func (p *pasted) run(block string) string {
 	p.t.Helper()
 	p.pasted++
@@ -230,8 +230,8 @@ func (p *pasted) run(block string) string {
 	}
 }
 
-// TestTheCommandsOfTheManual pastes the commands of docs/NETWORK.md, in their order, into shells of this machine, and looks after
-// each step that every host finds all documents.
+// TestTheCommandsOfTheManual runs the commands of docs/NETWORK.md in order, in shells of this machine, and checks after each step that
+// every host finds all documents.
 func TestTheCommandsOfTheManual(t *testing.T) {
 	needCommands(t, "sh", "curl", "sed", "grep")
 	p := paste(t, "NETWORK.md", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14")
@@ -239,9 +239,9 @@ func TestTheCommandsOfTheManual(t *testing.T) {
 	changed := func(remotes ...string) {
 		t.Helper()
 		if said := p.run(next()); !strings.Contains(said, `"status":"succeeded"`) {
-			t.Fatalf("the network is not changed: %s", said)
+			t.Fatalf("the network does not change: %s", said)
 		}
-		for deadline := time.Now().Add(peace); ; { // one that has not got a write for some seconds is left alone until it has
+		for deadline := time.Now().Add(peace); ; { // a remote that missed a write for some seconds is unavailable until it has it
 			var n struct {
 				Remotes map[string]struct{ Status string }
 			}
@@ -262,7 +262,7 @@ func TestTheCommandsOfTheManual(t *testing.T) {
 			}
 		}
 	}
-	written := 3 // by the page
+	written := 3 // by the commands of the page
 	found := func() {
 		t.Helper()
 		var docs []string
@@ -291,7 +291,7 @@ func TestTheCommandsOfTheManual(t *testing.T) {
 	p.run(next())
 	changed("a", "b", "c")
 	if said := p.run(next()); !strings.Contains(said, `"hits":[{"id":2,"title":"Emma"`) {
-		t.Errorf("the search of the page finds %s", said)
+		t.Errorf("the search on the page finds %s", said)
 	}
 	found()
 	p.start(next())
@@ -308,7 +308,7 @@ func TestTheCommandsOfTheManual(t *testing.T) {
 	}
 }
 
-// TestTheScriptOfThreeInstances runs docs/three-instances.sh, twice over the same data, and ends it as Ctrl-C does.
+// TestTheScriptOfThreeInstances runs docs/three-instances.sh twice over the same data, and ends it like Ctrl-C.
 func TestTheScriptOfThreeInstances(t *testing.T) {
 	needCommands(t, "sh", "curl", "grep")
 	port := freePort(t, 3, "localhost")
@@ -357,7 +357,7 @@ func TestTheScriptOfThreeInstances(t *testing.T) {
 		}
 		for _, in := range all {
 			if _, err := http.Get(in.url + "/health"); err == nil {
-				t.Errorf("%s goes on after the script", in.name)
+				t.Errorf("%s keeps running after the script", in.name)
 			}
 		}
 	}

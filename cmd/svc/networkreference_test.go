@@ -19,18 +19,18 @@ import (
 
 var networkRequests = flag.Int("network-requests", 150, "how many requests TestNetworkReadsAsOneInstance compares")
 
-// reference compares what three instances answer together with what one answers that has all documents.
+// reference compares the answers of three instances with those of one instance that has all documents.
 type reference struct {
 	t        *testing.T
 	random   *rand.Rand
 	alone    *member
 	together []*member
 	ring     *shard.Ring
-	docs     map[string]map[string]any // of films, by id
-	count    map[string]int            // answers compared, by route
-	hits     int                       // documents and values in them
+	docs     map[string]map[string]any // films by id
+	count    map[string]int            // compared answers by route
+	hits     int                       // documents and values in these answers
 
-	suggested int // queries
+	suggested int // number of suggested queries
 }
 
 const (
@@ -38,14 +38,14 @@ const (
 	tenantUID       = "0000000a-5e11-4c0d-9a57-0123456789ab"
 )
 
-// tenantKey is the value of the key from which tenant tokens are made.
+// tenantKey returns the value of the key that signs tenant tokens.
 func tenantKey() string {
 	h := hmac.New(sha256.New, []byte(referenceMaster))
 	h.Write([]byte(tenantUID))
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// tenantOf makes a tenant token.
+// tenantOf returns a tenant token.
 func tenantOf(rules string) string {
 	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	text := encode(`{"alg":"HS256","typ":"JWT"}`) + "." + encode(fmt.Sprintf(`{"apiKeyUid":%q,"searchRules":%s}`, tenantUID, rules))
@@ -54,11 +54,11 @@ func tenantOf(rules string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// TestNetworkReadsAsOneInstance sends random requests of all routes that read to a network of three instances, each with a third of the
+// TestNetworkReadsAsOneInstance sends random requests of all reading routes to a network of three instances, each with a third of the
 // documents, and to an instance that has all of them.
 func TestNetworkReadsAsOneInstance(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it starts four servers")
+		t.Skip("starts four servers")
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -115,7 +115,7 @@ func (r *reference) words(n int) string {
 	return strings.Join(list, " ")
 }
 
-// fill writes the same to both.
+// fill writes the same documents to both.
 func (r *reference) fill() {
 	var authors, films []map[string]any
 	for i := range 90 {
@@ -165,7 +165,7 @@ func (r *reference) fill() {
 	for _, in := range append(slices.Clone(r.together), r.alone) {
 		in.finishAll()
 	}
-	for _, in := range r.together { // a sends writes on after its own task
+	for _, in := range r.together { // a forwards writes after its own task
 		in.finishAll()
 		var stats struct{ NumberOfDocuments int }
 		in.must("GET", "/indexes/films/stats", "", &stats)
@@ -177,7 +177,7 @@ func (r *reference) fill() {
 
 func oneOf[T any](r *reference, list ...T) T { return list[r.random.IntN(len(list))] }
 
-// filter returns a random filter, "" for none.
+// filter returns a random filter, or "".
 func (r *reference) filter(foreign bool) string {
 	simple := func() string {
 		switch r.random.IntN(7) {
@@ -214,7 +214,7 @@ func (r *reference) page() (offset, limit int) {
 	return oneOf(r, 0, 0, 1, 7, 90, 101, 250, 500), oneOf(r, 0, 1, 5, 20, 99, 150, 1000)
 }
 
-// ask sends a request to the one instance and to one of the network, and returns both answers. ok is false where both refuse it.
+// ask sends a request to the single instance and to one of the network, and returns both answers. ok is false if both refuse it.
 func (r *reference) ask(route, token, method, path, alone, together string) (want, got map[string]any, ok bool) {
 	in := r.together[r.random.IntN(3)]
 	var status [2]int
@@ -258,14 +258,14 @@ func (r *reference) same(what string, want, got any) {
 	g, too := got.([]any)
 	for i := 0; isList && too && i < len(w) && i < len(g); i++ {
 		if !reflect.DeepEqual(w[i], g[i]) {
-			r.t.Errorf("%s:\nof %d and %d, the first that differs is number %d:\nwant %s\ngot  %s", what, len(w), len(g), i, marshal(w[i]), marshal(g[i]))
+			r.t.Errorf("%s:\nof %d and %d, the first difference is number %d:\nwant %s\ngot  %s", what, len(w), len(g), i, marshal(w[i]), marshal(g[i]))
 			return
 		}
 	}
 	r.t.Errorf("%s:\nwant %.3000s\ngot  %.3000s", what, marshal(want), marshal(got))
 }
 
-// compare makes one random request.
+// compare sends one random request.
 func (r *reference) compare(n int) {
 	switch r.random.IntN(6) {
 	case 0:
@@ -282,7 +282,7 @@ func (r *reference) compare(n int) {
 	}
 }
 
-// suggest searches for words with typos, and compares the queries that are suggested, with what they find.
+// suggest searches for words with typos, and compares the suggested queries with what they find.
 func (r *reference) suggest() {
 	q := map[string]any{"suggest": true, "matchingStrategy": "all", "limit": 1 + r.random.IntN(30)}
 	if f := r.filter(true); f != "" {
@@ -309,7 +309,7 @@ func (r *reference) suggest() {
 	wantQueries, wantCounts := counts(want)
 	gotQueries, gotCounts := counts(got)
 	r.same(body+" suggestions", wantQueries, gotQueries)
-	if q["rankingScoreThreshold"] == nil { // with one, the total depends on the page of each instance
+	if q["rankingScoreThreshold"] == nil { // a threshold makes the total depend on the page of each instance
 		r.same(body+" counts", wantCounts, gotCounts)
 	}
 	delete(q, "suggest")
@@ -332,7 +332,7 @@ func (r *reference) document() {
 	}
 }
 
-// sortedBy returns the value of the fields of a sort, by which documents may be equal.
+// sortedBy returns the values of the sort fields, by which documents may be equal.
 func sortedBy(doc map[string]any, sort []string) string {
 	var key []any
 	for _, s := range sort {
@@ -342,7 +342,7 @@ func sortedBy(doc map[string]any, sort []string) string {
 	return fmt.Sprint(key)
 }
 
-// byShard puts documents that a list does not order into the order of their shards.
+// byShard orders documents that a list leaves unordered by their shards.
 func (r *reference) byShard(ids []string, equal func(a, b int) bool) []int {
 	places := make([]int, len(ids))
 	for i := range places {
@@ -428,7 +428,7 @@ func marshal(v any) string {
 	return string(b)
 }
 
-// anything returns what JSON makes of a value.
+// anything converts a value to what decoding its JSON gives.
 func anything(v any) (all any) {
 	if err := json.Unmarshal([]byte(marshal(v)), &all); err != nil {
 		panic(err)
@@ -459,7 +459,7 @@ func (r *reference) facets() {
 	r.hits += len(want["facetHits"].([]any))
 }
 
-// tenant returns a tenant token, or mostly "" for the master key.
+// tenant returns a tenant token, or usually "" for the master key.
 func (r *reference) tenant() string {
 	switch r.random.IntN(6) {
 	case 0:
@@ -488,10 +488,10 @@ func (r *reference) query() map[string]any {
 	return q
 }
 
-// search compares pages of a search. Hits that rank the same come in the order of their shards.
+// search compares pages of a search. Hits of equal rank come in the order of their shards.
 func (r *reference) search() {
 	q := r.query()
-	if r.random.IntN(3) == 0 { // of a facet by count with more values than are shown, each instance counts its own first ones
+	if r.random.IntN(3) == 0 { // if a facet by count has more values than shown, each instance counts its own first ones
 		q["facets"] = []string{"color", "grade"}
 	}
 	q["showRankingScoreDetails"], q["page"], q["hitsPerPage"] = true, 1, 1000
@@ -509,7 +509,7 @@ func (r *reference) search() {
 	r.same(together, r.cut(want["hits"].([]any), (page-1)*size, size), withoutRanks(got["hits"].([]any)))
 }
 
-// cut puts hits into the order of a network, and returns a page.
+// cut orders hits as a network does, and returns a page.
 func (r *reference) cut(hits []any, offset, limit int) []any {
 	ids := make([]string, len(hits))
 	ranks := make([]string, len(hits))
@@ -526,7 +526,7 @@ func (r *reference) cut(hits []any, offset, limit int) []any {
 	return withoutRanks(page)
 }
 
-// tied puts hits that rank the same into the order of their ids: which of them a federated search shows first is not told.
+// tied orders hits of equal rank by id, because a federated search does not define their order.
 func tied(hits []any) []any {
 	for from := 0; from < len(hits); {
 		rank := marshal(hits[from].(map[string]any)["_rankingScoreDetails"])
@@ -542,7 +542,7 @@ func tied(hits []any) []any {
 	return withoutRanks(hits)
 }
 
-// withoutRanks takes away what tells where hits come from.
+// withoutRanks removes the members that say where hits come from.
 func withoutRanks(hits []any) []any {
 	for _, h := range hits {
 		delete(h.(map[string]any), "_federation")
@@ -556,7 +556,7 @@ func (r *reference) multi() {
 	for _, q := range []map[string]any{first, second} {
 		q["indexUid"], q["showRankingScoreDetails"] = "films", true
 	}
-	if r.random.IntN(2) == 0 { // of one query: how hits of several compare is not told
+	if r.random.IntN(2) == 0 { // of one query: the order of hits of several queries is not defined
 		text := marshal(map[string]any{"federation": map[string]any{"limit": 1000}, "queries": []any{first}})
 		want, got, ok := r.ask("federated", r.tenant(), "POST", "/multi-search", text, text)
 		if ok {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestKeysOfRemotesStayHidden has requests to a remote succeed, and fail in several ways, and looks for its keys in all that instances say.
-// GET /network and what a dump or a snapshot holds have them on purpose.
+// TestKeysOfRemotesStayHidden makes requests to a remote succeed, and fail in several ways, and searches all output of the instances for
+// its keys. GET /network, dumps and snapshots contain them on purpose.
 func TestKeysOfRemotesStayHidden(t *testing.T) {
 	const searchKey, writeKey = "search-key-of-a-remote", "write-key-of-a-remote"
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func TestKeysOfRemotesStayHidden(t *testing.T) {
 		note(a, "POST", "/indexes/m/search", `{"useNetwork":true,"showPerformanceDetails":true}`)
 		note(a, "POST", "/multi-search", `{"federation":{},"queries":[{"indexUid":"m","federationOptions":{"remote":"b"}}]}`)
 		if suffered.refuse && note(a, "PATCH", "/network", `{}`) < 400 {
-			t.Error("the network is changed without a remote")
+			t.Error("the network changes without a remote")
 		}
 		note(a, "GET", "/network/outbox", "")
 		note(a, "GET", "/tasks?limit=100", "")
@@ -58,9 +58,9 @@ func TestKeysOfRemotesStayHidden(t *testing.T) {
 		}
 		fmt.Fprintf(&said, "log of %s: %s\n", in.name, in.log.String())
 	}
-	text := strings.ReplaceAll(said.String(), searchKey+"@[", "") // what a client sends it may get back
+	text := strings.ReplaceAll(said.String(), searchKey+"@[", "") // a client may get back what it sent
 	if !strings.Contains(text, "remote_could_not_send_request") {
-		t.Error("nothing has failed")
+		t.Error("no request has failed")
 	}
 	for _, key := range []string{searchKey, writeKey} {
 		if at := strings.Index(text, key); at >= 0 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// snapshot makes a snapshot, and returns its file.
+// snapshot writes a snapshot, and returns its file.
 func (in *member) snapshot() string {
 	in.t.Helper()
 	var summary struct{ TaskUID int }
@@ -20,7 +20,7 @@ func (in *member) snapshot() string {
 	return filepath.Join(filepath.Dir(in.data), "snapshots", filepath.Base(in.data)+".snapshot")
 }
 
-// setBack kills an instance and starts it with a snapshot.
+// setBack kills an instance and restarts it from a snapshot.
 func (in *member) setBack(file string) {
 	in.t.Helper()
 	in.kill()
@@ -31,7 +31,7 @@ func (in *member) setBack(file string) {
 	in.options = options
 }
 
-// whole waits until an instance takes itself for whole. meanwhile is called until it does.
+// whole waits until an instance reports that it is complete, and calls meanwhile until then.
 func (in *member) whole(all []*member, meanwhile func()) {
 	in.t.Helper()
 	for deadline := time.Now().Add(peace); ; time.Sleep(50 * time.Millisecond) {
@@ -47,14 +47,14 @@ func (in *member) whole(all []*member, meanwhile func()) {
 			for _, other := range all {
 				in.t.Logf("%s:\n%s", other.name, other.log.String())
 			}
-			in.t.Fatalf("%s does not get what it lacks", in.name)
+			in.t.Fatalf("%s does not get its missing writes", in.name)
 		}
 	}
 }
 
-// TestAnInstanceThatWasSetBackIsRebuilt restores an instance from a snapshot: what the leader has delivered since, and will not
-// deliver again, it gets from others.
-func TestAnInstanceThatWasSetBackIsRebuilt(t *testing.T) {
+// TestARestoredInstanceIsRebuilt restores an instance from a snapshot: it must get the writes that the leader has delivered since, and
+// will not deliver again, from other instances.
+func TestARestoredInstanceIsRebuilt(t *testing.T) {
 	all := newNetwork(t)
 	c := all[2]
 	w := newWriter()
@@ -65,20 +65,20 @@ func TestAnInstanceThatWasSetBackIsRebuilt(t *testing.T) {
 	settled(t, all, peace)
 	c.setBack(file)
 	c.whole(all, func() {
-		// Until it has everything, it says so in what it answers alone, and others do not ask it.
+		// Until it is complete, its own answers say so, and the others do not ask it.
 		var found struct{ EstimatedTotalHits int }
 		all[0].must("POST", "/indexes/m/search", `{"limit":0}`, &found)
 		if live := w.live(); found.EstimatedTotalHits != live {
-			t.Errorf("a search at the leader meanwhile finds %d documents, want %d", found.EstimatedTotalHits, live)
+			t.Errorf("during the rebuild, a search at the leader finds %d documents, want %d", found.EstimatedTotalHits, live)
 		}
 	})
 	settled(t, all, peace)
 	w.check(t, all)
 }
 
-// TestALeaderThatWasSetBack restores the leader from a snapshot that has writes which one remote lacks. Nothing is lost that any instance
-// has got, not even what the leader accepted after the snapshot, and nothing is there twice.
-func TestALeaderThatWasSetBack(t *testing.T) {
+// TestARestoredLeader restores the leader from a snapshot with writes that one remote lacks. Nothing that any instance has may be lost or
+// exist twice, not even what the leader accepted after the snapshot.
+func TestARestoredLeader(t *testing.T) {
 	for name, since := range map[string]func(all []*member, w *writer){
 		"with nothing written since": func([]*member, *writer) {},
 		"with writes since":          func(all []*member, w *writer) { w.steps(all[0], 20) },
@@ -103,7 +103,7 @@ func TestALeaderThatWasSetBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := newNetwork(t, "--experimental-proxy-backoff-timeout-seconds", "1")
 			a, c := all[0], all[2]
-			// What c lacks b has.
+			// b has what c lacks.
 			a.change(`{"shards":{"x":{"remotes":["a","b"]},"y":{"remotes":["b","c"]},"z":{"remotes":["a","b"]}}}`)
 			for _, in := range all {
 				in.t = t
@@ -121,9 +121,9 @@ func TestALeaderThatWasSetBack(t *testing.T) {
 			}
 			a.setBack(file)
 			if c.process == nil {
-				// It does not know what c has got.
+				// The leader does not know what c has.
 				if status, text, err := a.ask("POST", "/indexes/m/documents", `[{"id":1}]`, nil); status != 400 || !strings.Contains(text, "unprocessed_network_task") {
-					t.Errorf("a leader that was set back takes a write: %d %s %v", status, text, err)
+					t.Errorf("a restored leader accepts a write: %d %s %v", status, text, err)
 				}
 				c.start()
 			}
@@ -137,15 +137,14 @@ func TestALeaderThatWasSetBack(t *testing.T) {
 			a.must("GET", "/indexes/m/settings/filterable-attributes", "", &filterable)
 			status, _, err := a.ask("GET", "/indexes/gone", "", nil)
 			if changed := strings.Contains(name, "settings"); changed != (len(filterable) == 1) || changed != (status == 404) {
-				t.Errorf("the leader filters by %v, and answers for an index with %d %v", filterable, status, err)
+				t.Errorf("filterable attributes of the leader %v, status of the index %d %v", filterable, status, err)
 			}
 		})
 	}
 }
 
-// TestALeaderThatWasAlone restores a leader that alone has a shard: of that, what was written since the snapshot is lost, and the rest is
-// not.
-func TestALeaderThatWasAlone(t *testing.T) {
+// TestARestoredOnlyOwner restores a leader that is the only owner of a shard: only the writes to that shard since the snapshot are lost.
+func TestARestoredOnlyOwner(t *testing.T) {
 	all := newNetwork(t)
 	a := all[0]
 	a.change(`{"shards":{"x":{"remotes":["a"]},"y":{"remotes":["b","a"]},"z":{"remotes":["c"]}}}`)
@@ -168,7 +167,7 @@ func TestALeaderThatWasAlone(t *testing.T) {
 	add(100, 200)
 	after := map[string]int{"x": before["x"], "y": found("y"), "z": found("z")}
 	if found("x") == before["x"] || before["x"] == 0 {
-		t.Fatalf("nothing was written to the leader's own shard: %v", before)
+		t.Fatalf("no document is in the leader's own shard: %v", before)
 	}
 	a.setBack(file)
 	a.whole(all, func() {})
@@ -180,13 +179,13 @@ func TestALeaderThatWasAlone(t *testing.T) {
 	}
 	add(100, 200)
 	if n := found("x") + found("y") + found("z"); n != 200 {
-		t.Errorf("after they are sent again there are %d documents, want 200", n)
+		t.Errorf("after a second import there are %d documents, want 200", n)
 	}
 }
 
-// TestAnInstanceThatWasAloneBeforeAChange restores an instance that alone has a shard from a snapshot of the time before a change of the
-// network: nobody has what it lacks, and it goes on with what it has, in the network that there is by now.
-func TestAnInstanceThatWasAloneBeforeAChange(t *testing.T) {
+// TestARestoredOnlyOwnerBeforeAChange restores the only owner of a shard from a snapshot from before a change of the network. No other
+// instance has its missing writes: it must continue with what it has, in the current network.
+func TestARestoredOnlyOwnerBeforeAChange(t *testing.T) {
 	all := newNetwork(t, "--experimental-proxy-backoff-timeout-seconds", "1")
 	a, c := all[0], all[2]
 	a.change(`{"shards":{"x":{"remotes":["a"]},"y":{"remotes":["b"]},"z":{"remotes":["c"]}}}`)
@@ -207,18 +206,18 @@ func TestAnInstanceThatWasAloneBeforeAChange(t *testing.T) {
 	c.whole(all, func() {})
 	add(200, 300)
 	settled(t, all, peace)
-	add(0, 100) // they are sent again
+	add(0, 100) // sent again
 	settled(t, all, peace)
 	var found struct{ EstimatedTotalHits int }
 	a.must("POST", "/indexes/m/search", `{"limit":0}`, &found)
 	if found.EstimatedTotalHits != 300 {
-		t.Errorf("%d documents are found, want 300", found.EstimatedTotalHits)
+		t.Errorf("found %d documents, want 300", found.EstimatedTotalHits)
 	}
 	a.change(`{"shards":{"w":{"remotes":["a"]}}}`)
 }
 
-// TestANetworkThatWasSetBack restores all instances from snapshots of one time.
-func TestANetworkThatWasSetBack(t *testing.T) {
+// TestARestoredNetwork restores all instances from snapshots of one time.
+func TestARestoredNetwork(t *testing.T) {
 	all := newNetwork(t)
 	w := newWriter()
 	w.steps(all[0], 10)
@@ -249,8 +248,8 @@ func TestANetworkThatWasSetBack(t *testing.T) {
 	before.check(t, all)
 }
 
-// TestALeaderThatWasSetBackElsewhere restores the leader at another address, which it is told.
-func TestALeaderThatWasSetBackElsewhere(t *testing.T) {
+// TestALeaderRestoredElsewhere restores the leader at another address.
+func TestALeaderRestoredElsewhere(t *testing.T) {
 	all := newNetwork(t)
 	w := newWriter()
 	w.steps(all[0], 5)
@@ -268,7 +267,7 @@ func TestALeaderThatWasSetBackElsewhere(t *testing.T) {
 	w.check(t, all)
 }
 
-// TestACopyOfTheLeaderDoesNotLead starts a leader's snapshot beside the leader.
+// TestACopyOfTheLeaderDoesNotLead starts a server from a snapshot of the leader beside the leader.
 func TestACopyOfTheLeaderDoesNotLead(t *testing.T) {
 	all := newNetwork(t)
 	a := all[0]
@@ -285,17 +284,17 @@ func TestACopyOfTheLeaderDoesNotLead(t *testing.T) {
 	other := newMember(t, "copy", "--import-snapshot", file)
 	for deadline := time.Now().Add(peace); !strings.Contains(other.log.String(), "This one is a copy of it"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the copy does not see that it is one:\n%s", other.log.String())
+			t.Fatalf("the copy does not detect that it is one:\n%s", other.log.String())
 		}
 	}
 	if status, text, err := other.ask("POST", "/indexes/m/documents", `[{"id":1}]`, nil); status != 400 {
-		t.Errorf("the copy takes a write: %d %s %v", status, text, err)
+		t.Errorf("the copy accepts a write: %d %s %v", status, text, err)
 	}
 	w.steps(a, 5)
 	settled(t, all, peace)
 	w.check(t, all)
 	if after := version(); after != before {
-		t.Errorf("the network has version %s after a copy was started, and had %s", after, before)
+		t.Errorf("the network has version %s after a copy started, want %s", after, before)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket returns a UDP socket in the namespace, at the address that the others know.
+// socket returns a UDP socket in the namespace, at the address that the others use.
 func (n *namespace) socket() *net.UDPConn {
 	n.t.Helper()
 	type opened struct {
@@ -18,7 +18,7 @@ func (n *namespace) socket() *net.UDPConn {
 	}
 	done := make(chan opened)
 	go func() {
-		runtime.LockOSThread() // and ends with the goroutine, as it is in the namespace
+		runtime.LockOSThread() // the thread is in the namespace, so it must end with the goroutine
 		f, err := os.Open("/var/run/netns/" + n.name)
 		if err == nil {
 			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
@@ -38,8 +38,8 @@ func (n *namespace) socket() *net.UDPConn {
 	return o.c
 }
 
-// TestMutedNamespaces sends packets in both directions between two namespaces, of which one is muted: those of its direction alone vanish.
-// The next packet that arrives shows it.
+// TestMutedNamespaces sends packets in both directions between two namespaces and mutes one direction: only its packets may vanish. The
+// next packet that arrives proves it.
 func TestMutedNamespaces(t *testing.T) {
 	rooms, err := newNamespaces(t, 2)
 	if err != nil {

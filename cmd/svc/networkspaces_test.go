@@ -16,16 +16,16 @@ import (
 
 var networkNamespaces = flag.Bool("network-namespaces", false, "run TestNetworkOfNamespaces, for -network-rounds rounds; it takes root and iproute2")
 
-// namespace is a network namespace of Linux with two links: one to the bridge where the others are, and one to the test. A nil one is that
-// of the test.
+// namespace is a network namespace of Linux with two links: one to the bridge of the others, and one to the test. A nil namespace is
+// that of the test.
 type namespace struct {
 	t       *testing.T
 	name    string
-	ip      string // by which the others know it
-	inside  string // its link to the bridge
-	port    string // of the bridge, where its link ends
-	address string // at which others reach what listens in it
-	direct  string // at which the test does
+	ip      string // address for the others
+	inside  string // link to the bridge
+	port    string // end of that link at the bridge
+	address string // at which the others reach its listeners
+	direct  string // at which the test reaches them
 }
 
 // iproute runs a command of iproute2.
@@ -38,15 +38,15 @@ func iproute(t *testing.T, program string, words ...string) error {
 	return nil
 }
 
-// newNamespaces makes namespaces and the bridge between them. Linux, root and iproute2 can.
+// newNamespaces creates namespaces and the bridge between them. It needs Linux, root and iproute2.
 func newNamespaces(t *testing.T, n int) ([]*namespace, error) {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
-		return nil, errors.New("network namespaces take root on Linux")
+		return nil, errors.New("network namespaces need root on Linux")
 	}
 	pid := os.Getpid()
 	tag := fmt.Sprintf("sv%d", pid%100_000)
-	bridge, direct := tag+"br", fmt.Sprintf("10.%d.%d.", 64+pid>>8&63, pid&255) // other tests run beside this one
+	bridge, direct := tag+"br", fmt.Sprintf("10.%d.%d.", 64+pid>>8&63, pid&255) // other tests may run at the same time
 	var failed error
 	do := func(words ...string) {
 		if failed == nil {
@@ -85,7 +85,7 @@ func newNamespaces(t *testing.T, n int) ([]*namespace, error) {
 	return all, failed
 }
 
-// listens returns the address at which an instance in it is to listen, so that the test reaches it.
+// listens returns the address at which an instance in the namespace must listen to be reached by the test.
 func (n *namespace) listens() string {
 	if n == nil {
 		return ""
@@ -93,12 +93,12 @@ func (n *namespace) listens() string {
 	return n.direct
 }
 
-// command is a program in it.
+// command returns a command that runs a program in the namespace.
 func (n *namespace) command(program string, arguments ...string) *exec.Cmd {
 	if n == nil {
 		return exec.Command(program, arguments...)
 	}
-	// What is reached at two addresses listens at all.
+	// A program that is reached at two addresses listens on all.
 	for i := range arguments {
 		if arguments[i] == n.direct {
 			arguments[i] = "0.0.0.0:7700"
@@ -107,7 +107,7 @@ func (n *namespace) command(program string, arguments ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", n.name, program}, arguments...)...)
 }
 
-// cut has packets from and to the others vanish, or not any more.
+// cut drops packets from and to the others, or stops doing so.
 func (n *namespace) cut(off bool) {
 	n.t.Helper()
 	state := "up"
@@ -119,11 +119,11 @@ func (n *namespace) cut(off bool) {
 	}
 }
 
-// mute has packets from it to another one vanish, or not any more. Those of the other direction arrive.
+// mute drops packets from this namespace to another one, or stops doing so. The other direction works.
 func (n *namespace) mute(to *namespace, off bool) {
 	n.t.Helper()
 	words := []string{"-n", n.name, "neigh", "del", to.ip, "dev", n.inside}
-	if off { // there is no such neighbour
+	if off { // there is no such neighbour entry
 		words = []string{"-n", n.name, "neigh", "replace", to.ip, "lladdr", "02:00:00:00:00:01", "nud", "permanent", "dev", n.inside}
 	}
 	if err := iproute(n.t, "ip", words...); err != nil {
@@ -131,7 +131,7 @@ func (n *namespace) mute(to *namespace, off bool) {
 	}
 }
 
-// netem delays packets to it and loses some; "" ends that. It reports whether the kernel can.
+// netem delays packets to the namespace and loses some; "" ends that. It reports whether the kernel supports it.
 func (n *namespace) netem(words string) bool {
 	if words == "" {
 		return iproute(n.t, "tc", "qdisc", "del", "dev", n.port, "root") == nil
@@ -139,8 +139,8 @@ func (n *namespace) netem(words string) bool {
 	return iproute(n.t, "tc", append(strings.Fields("qdisc add dev "+n.port+" root netem"), strings.Fields(words)...)...) == nil
 }
 
-// TestNetworkOfNamespaces is TestNetworkKeepsItsPromises over links of the kernel: a cut one is silent, connections over it stay, and where
-// there is netem, packets come late or not at all.
+// TestNetworkOfNamespaces is TestNetworkKeepsItsPromises over links of the kernel: a cut link is silent, its connections stay open, and
+// with netem, packets come late or not at all.
 func TestNetworkOfNamespaces(t *testing.T) {
 	if !*networkNamespaces {
 		t.Skip("the long form of make network-test runs it")

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestTheSupervisorIsTold starts the program as systemd does: it says when it listens, and when it stops.
-func TestTheSupervisorIsTold(t *testing.T) {
-	dir, err := os.MkdirTemp("", "svc") // the names of sockets are short
+// TestTheSupervisorIsNotified starts the program like systemd: it must report when it listens, and when it stops.
+func TestTheSupervisorIsNotified(t *testing.T) {
+	dir, err := os.MkdirTemp("", "svc") // socket names must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +46,9 @@ func TestTheSupervisorIsTold(t *testing.T) {
 	defer cmd.Process.Kill()
 	url, ok := strings.CutPrefix(heard(), "READY=1\nSTATUS=serving on ")
 	if !ok {
-		t.Fatalf("it is not ready: %s", url)
+		t.Fatalf("the server is not ready: %s", url)
 	}
-	resp, err := http.Get(url + "/health") // connections are taken from that moment on
+	resp, err := http.Get(url + "/health") // connections are accepted from then on
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestTheSupervisorIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := heard(); got != "STOPPING=1" {
-		t.Errorf("heard %q", got)
+		t.Errorf("got %q", got)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)

@@ -31,7 +31,7 @@ var (
 
 const apiMasterKey = "a-master-key-of-16+bytes"
 
-// api is the document of a running server.
+// api is the OpenAPI document of a running server.
 type api struct {
 	url        string
 	schemas    map[string]any
@@ -43,7 +43,7 @@ type apiOperation struct {
 	parameters   []apiParameter
 	body         map[string]any // content by media type; nil: none
 	responses    map[string]any
-	loose        bool // parameters that are not declared pass
+	loose        bool // accepts undeclared parameters
 }
 
 type apiParameter struct {
@@ -52,7 +52,7 @@ type apiParameter struct {
 	Code     string `json:"x-error-code"`
 }
 
-// startAPI starts a server with everything on that needs no other server, and an index.
+// startAPI starts a server with an index and all features that need no other server.
 func startAPI(t *testing.T) *api {
 	t.Helper()
 	t.Setenv(asProgram, "1")
@@ -94,7 +94,7 @@ func startAPI(t *testing.T) *api {
 	return a
 }
 
-// prepare has every feature on and an index with some documents.
+// prepare enables every feature and creates an index with some documents.
 func (a *api) prepare(t *testing.T) {
 	t.Helper()
 	_, b := a.send(t, "GET", "/experimental-features", nil)
@@ -118,7 +118,7 @@ func (a *api) prepare(t *testing.T) {
 	}
 }
 
-// send makes a request, and reads a little of an answer that does not end.
+// send sends a request, and reads the start of an endless answer.
 func (a *api) send(t *testing.T, method, path string, body []byte, headers ...string) (int, []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -149,24 +149,24 @@ func (a *api) send(t *testing.T, method, path string, body []byte, headers ...st
 
 var quotedNames = regexp.MustCompile("`([^`]*)`")
 
-// fill is the operation's path, of things that are there.
+// fill returns the path of the operation with existing objects.
 func (o *apiOperation) fill() string {
 	return strings.NewReplacer("{index_uid}", "films", "{alias}", "pictures", "{document_id}", "1", "{task_id}", "0", "{batch_id}", "0", "{workspace}", "w", "{rule_uid}", "r",
 		"{key}", "k", "{webhook}", "9f8e7d6c-5b4a-4c3d-8e2f-1a0b9c8d7e6f").Replace(o.path)
 }
 
-// unlike are members whose values are not looked at, or are refused with the code of something else, where they stand.
+// unlike lists members whose values are not checked, or are refused with the code of something else.
 var unlike = map[string]bool{
 	"POST /export filter":            true, // read by the task
-	"PATCH /network previousRemotes": true, // what only instances of a network tell each other
+	"PATCH /network previousRemotes": true, // sent only between instances of a network
 }
 
-// twoForms are bodies of either of two forms, told apart by their members: what has neither is refused as one of them.
+// twoForms lists bodies with one of two forms, which their members determine. A body without such members is refused as one of the forms.
 var twoForms = map[string]bool{"PATCH /dynamic-search-rules/{rule_uid}": true}
 
-// TestTheDocumentIsThatOfTheServer asks each route for a parameter and for a member of the body that nobody has: it answers with the
-// names of those it has, which are to be those of the document. Values of other types than it says are refused, with the code it says.
-func TestTheDocumentIsThatOfTheServer(t *testing.T) {
+// TestTheDocumentMatchesTheServer sends each route an unknown parameter and an unknown body member. The error lists the known names, which
+// must be those of the document. Values of other types must be refused with the documented code.
+func TestTheDocumentMatchesTheServer(t *testing.T) {
 	a := startAPI(t)
 	const nobody = "zz-none-such-zz"
 	compared := 0
@@ -183,7 +183,7 @@ func TestTheDocumentIsThatOfTheServer(t *testing.T) {
 		slices.Sort(known)
 		slices.Sort(declared)
 		if !slices.Equal(known, declared) {
-			t.Errorf("%s has %v, and the document %v", what, known, declared)
+			t.Errorf("%s has %v, the document has %v", what, known, declared)
 		}
 		compared++
 	}
@@ -201,11 +201,11 @@ func TestTheDocumentIsThatOfTheServer(t *testing.T) {
 			compare(name, a.message(b), query)
 		}
 		if name == "PATCH /indexes/{index_uid}/documents" {
-			continue // its task refuses what is wrong, operation by operation
+			continue // its task refuses invalid operations one by one
 		}
 		schema := o.jsonSchema()
 		if schema == nil || strings.Contains(o.path, "/settings") && strings.HasPrefix(o.path, "/indexes") {
-			continue // settings are compared where they are read
+			continue // settings are compared in their own test
 		}
 		send := func(v any) []byte {
 			body, err := json.Marshal(v)
@@ -232,17 +232,17 @@ func TestTheDocumentIsThatOfTheServer(t *testing.T) {
 					b := send(place(map[string]any{member: wrong}))
 					var e struct{ Code, Link string }
 					if json.Unmarshal(b, &e) != nil || e.Code == "" {
-						t.Errorf("%s takes %v for %s: %.100s", name, wrong, member, b)
+						t.Errorf("%s accepts %v for %s: %.100s", name, wrong, member, b)
 					}
 					if want, _ := of["x-error-code"].(string); want != "" && e.Code != want && !strings.HasPrefix(e.Code, strings.TrimSuffix(want, "_query")) && e.Code != "bad_request" {
-						t.Errorf("%s answers %v for %s with %s, not %s", name, wrong, member, e.Code, want)
+						t.Errorf("%s answers %v for %s with %s, want %s", name, wrong, member, e.Code, want)
 					}
 				}
 			}
 		})
 	}
 	if compared < 60 {
-		t.Errorf("%d tables were compared", compared)
+		t.Errorf("only %d tables were compared", compared)
 	}
 }
 
@@ -254,14 +254,14 @@ func (a *api) message(b []byte) string {
 	return e.Message
 }
 
-// jsonSchema is that of the operation's JSON body, nil for none.
+// jsonSchema returns the schema of the JSON body of the operation, or nil.
 func (o *apiOperation) jsonSchema() map[string]any {
 	content, _ := o.body["application/json"].(map[string]any)
 	schema, _ := content["schema"].(map[string]any)
 	return schema
 }
 
-// walk calls see for each object in a schema. place puts a value where the object stands in a body.
+// walk calls see for each object in a schema. place puts a value in the position of that object in a body.
 func (a *api) walk(s map[string]any, place func(any) any, see func(map[string]any, func(any) any)) {
 	if alternatives, ok := s["anyOf"].([]any); ok {
 		for _, alternative := range alternatives {
@@ -285,7 +285,7 @@ func (a *api) walk(s map[string]any, place func(any) any, see func(map[string]an
 	}
 }
 
-// fits returns what of a value the schema refuses, "" for nothing. Patterns and formats are left out.
+// fits describes the part of a value that the schema refuses, or returns "". It ignores patterns and formats.
 func (a *api) fits(s map[string]any, v any) string {
 	if ref, ok := s["$ref"].(string); ok {
 		s = a.schemas[ref[strings.LastIndexByte(ref, '/')+1:]].(map[string]any)
@@ -388,11 +388,11 @@ func isType(v any, name string) bool {
 	return name == "object"
 }
 
-// generator makes values of schemas, at their bounds more often than not, and spoils some.
+// generator generates values for schemas, often at their bounds, and makes some of them invalid.
 type generator struct {
 	*rand.Rand
 	api   *api
-	spoil float64 // how likely a value is one of another type
+	spoil float64 // probability of a value of another type
 }
 
 var (
@@ -508,7 +508,7 @@ func (g *generator) anything(depth int) any {
 	return map[string]any{pick(g, someNames): g.anything(depth + 1)}
 }
 
-// text is a value as it stands in a path or a query string.
+// text formats a value for a path or a query string.
 func (g *generator) text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -526,8 +526,8 @@ func (g *generator) text(v any) string {
 	return string(b)
 }
 
-// TestRandomRequestsOfTheDocument sends what the document allows, and what it does not: nothing is answered with a status that it
-// does not declare, or with one that says that the server is at fault, and what is answered is of the form that it says.
+// TestRandomRequestsOfTheDocument sends requests that the document allows, and some that it does not. No answer may have an undeclared
+// status or a server error, and every body must have the documented form.
 func TestRandomRequestsOfTheDocument(t *testing.T) {
 	a := startAPI(t)
 	g := &generator{Rand: rand.New(rand.NewPCG(*apiSeed, 16)), api: a}
@@ -544,7 +544,7 @@ func TestRandomRequestsOfTheDocument(t *testing.T) {
 			switch {
 			case p.In == "path":
 				text := g.text(g.value(p.Schema, 0))
-				if g.IntN(3) > 0 || text == "" { // without which it is another path
+				if g.IntN(3) > 0 || text == "" { // an empty value would change the path
 					text = strings.TrimPrefix((&apiOperation{path: "{" + p.Name + "}"}).fill(), "{")
 				}
 				path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(text))
@@ -562,7 +562,7 @@ func TestRandomRequestsOfTheDocument(t *testing.T) {
 			v := g.value(o.body[kind].(map[string]any)["schema"].(map[string]any), 0)
 			if o.path == "/network" {
 				if object, ok := v.(map[string]any); ok {
-					delete(object, "remotes") // which would be asked, of every write from then on
+					delete(object, "remotes") // remotes would get every later write
 				}
 			}
 			var err error
@@ -588,8 +588,8 @@ func TestRandomRequestsOfTheDocument(t *testing.T) {
 			continue
 		}
 		if status >= 500 && status != http.StatusNotImplemented && status != http.StatusBadGateway &&
-			!bytes.Contains(answer, []byte(`"import_task_without_network_task"`)) { // by which an instance is told to ask again
-			t.Errorf("at fault: %s", what)
+			!bytes.Contains(answer, []byte(`"import_task_without_network_task"`)) { // which tells an instance to ask again
+			t.Errorf("server error: %s", what)
 		}
 		a.checkAnswer(t, what, status, declared, answer)
 		if made%97 == 0 {
@@ -598,14 +598,14 @@ func TestRandomRequestsOfTheDocument(t *testing.T) {
 	}
 	t.Logf("%d requests, answered %v", made, statuses)
 	if made > 1000 && (statuses[200] < made/20 || statuses[202] < made/50 || statuses[400] < made/20) {
-		t.Errorf("the requests are all of one kind: %v", statuses)
+		t.Errorf("all requests have one kind of answer: %v", statuses)
 	}
 	if status, b := a.send(t, "GET", "/health", nil); status != 200 || !bytes.Contains(b, []byte("available")) {
 		t.Errorf("afterwards: %d %s", status, b)
 	}
 }
 
-// checkAnswer looks whether JSON that was answered is what the document says.
+// checkAnswer checks a JSON answer against the document.
 func (a *api) checkAnswer(t *testing.T, what string, status int, declared map[string]any, answer []byte) {
 	t.Helper()
 	schema := map[string]any{"$ref": "#/components/schemas/Error"}
@@ -619,10 +619,10 @@ func (a *api) checkAnswer(t *testing.T, what string, status int, declared map[st
 	}
 	var v any
 	if err := json.Unmarshal(answer, &v); err != nil {
-		t.Errorf("no JSON: %s: %v", what, err)
+		t.Errorf("not JSON: %s: %v", what, err)
 		return
 	}
 	if why := a.fits(schema, v); why != "" {
-		t.Errorf("another form: %s: %s", what, why)
+		t.Errorf("wrong form: %s: %s", what, why)
 	}
 }

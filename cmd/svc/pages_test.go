@@ -13,13 +13,13 @@ import (
 var (
 	blockOfCode = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
 	codeInLine  = regexp.MustCompile("`(svc [^`\n]+)`")
-	// assignment is what a shell takes for a variable of one command.
+	// assignment matches a variable that a shell sets for one command.
 	assignment = regexp.MustCompile(`^[A-Za-z_]\w*=`)
-	// lacksArguments is the error of a command that a sentence names without all that it needs.
+	// lacksArguments matches the error of a command that a sentence shows without its arguments.
 	lacksArguments = regexp.MustCompile(`^(missing|expected|must provide) |: expected `)
 )
 
-// words splits a line of a shell up to where its first command ends. A substitution is a word like any other.
+// words splits a shell line up to the end of its first command. A substitution counts as one word.
 func words(line string) (all []string) {
 	var word strings.Builder
 	some, quote, depth := false, byte(0), 0
@@ -63,7 +63,7 @@ func words(line string) (all []string) {
 	return all
 }
 
-// commandIn returns the arguments of svc in a line of a shell; ok is false when the line does not begin with it.
+// commandIn returns the arguments of svc in a shell line; ok is false if the line does not begin with svc.
 func commandIn(line string) (args []string, ok bool) {
 	all := words(strings.TrimPrefix(strings.TrimSpace(line), "$ "))
 	for len(all) > 0 && (all[0] == "sudo" || assignment.MatchString(all[0])) {
@@ -75,8 +75,8 @@ func commandIn(line string) (args []string, ok bool) {
 	return all[1:], true
 }
 
-// TestCommandsOfPagesAreUnderstood parses each command of svc that a page shows: its name, its options and its arguments. It runs none.
-func TestCommandsOfPagesAreUnderstood(t *testing.T) {
+// TestCommandsOfPagesAreValid parses each svc command on a page: its name, options and arguments. It runs none of them.
+func TestCommandsOfPagesAreValid(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
 		more, err := filepath.Glob(filepath.Join("../..", pattern))
@@ -97,12 +97,12 @@ func TestCommandsOfPagesAreUnderstood(t *testing.T) {
 		}
 		check := func(line string, whole bool) {
 			args, ok := commandIn(line)
-			if !ok || slices.Contains(args, "--help") || slices.Contains(args, "--version") { // these end the process
+			if !ok || slices.Contains(args, "--help") || slices.Contains(args, "--version") { // these would exit
 				return
 			}
 			read++
 			n := len(args)
-			args = slices.DeleteFunc(args, func(s string) bool { return s == "…" }) // for the rest, or a value
+			args = slices.DeleteFunc(args, func(s string) bool { return s == "…" }) // stands for the rest, or for a value
 			err := unknownCommand(parser, args)
 			if err == nil {
 				_, err = parser.Parse(args)
@@ -128,7 +128,7 @@ func TestCommandsOfPagesAreUnderstood(t *testing.T) {
 	}
 }
 
-// TestCommandIn is about the test itself.
+// TestCommandIn tests commandIn.
 func TestCommandIn(t *testing.T) {
 	for line, want := range map[string]string{
 		"svc --a b":                             "--a|b",

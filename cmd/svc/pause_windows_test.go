@@ -2,7 +2,7 @@ package main
 
 import "os"
 
-// Windows has no signal that stops a process: rounds that would do that only wait.
+// Windows has no signal that pauses a process: rounds that would use it only wait.
 
 func pause(*os.Process)  {}
 func resume(*os.Process) {}

@@ -33,9 +33,9 @@ var (
 
 const powercutKey = "a-master-key-of-16-bytes"
 
-// TestPowerCutsLoseNothing records everything that the program does to its files while a client writes, one write
-// after the other; builds what power cuts at random moments may leave of them; starts the program on each; and
-// compares with a model. All that was acknowledged is there, in order, and of the write that was on its way all or nothing.
+// TestPowerCutsLoseNothing records all file operations of the program while a client writes one request after the other, builds states
+// that power cuts at random moments may leave, starts the program on each, and compares with a model. Everything acknowledged must be
+// there, in order, and of the write in flight everything or nothing.
 func TestPowerCutsLoseNothing(t *testing.T) {
 	if !powercut.Supported() {
 		t.Skip("programs cannot be followed here")
@@ -59,7 +59,7 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 	}
 }
 
-// powerCuts records a run of the program and returns what is wrong with it after power cuts. With first, it ends when something is.
+// powerCuts records a run of the program and returns the faults after power cuts. With first, it stops at the first fault.
 func powerCuts(t *testing.T, binary, dir string, seed uint64, writes, states int, first bool) (bad []string, tried int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -78,7 +78,7 @@ func powerCuts(t *testing.T, binary, dir string, seed uint64, writes, states int
 		t.Fatalf("only %d marks and %d changes of files were recorded", len(marks), len(changes))
 	}
 
-	// Half of the cuts come anywhere, half right behind an acknowledgement.
+	// Half of the cuts come at any time, half right after an acknowledgement.
 	moments := make([]int, states)
 	for i := range moments {
 		moments[i] = random.IntN(len(events))
@@ -177,7 +177,7 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 			if random.IntN(4) == 0 {
 				done[n].searched = s.searchAndClick(slices.Sorted(maps.Keys(m.indexes)))
 			}
-			if random.IntN(4) == 0 { // let it finish what it has accepted
+			if random.IntN(4) == 0 { // let it finish accepted tasks
 				if failed = s.idle(2 * time.Minute); failed != nil {
 					return
 				}
@@ -191,7 +191,7 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 	return done
 }
 
-// checkState starts the program on a data directory and compares what it holds with the acknowledged writes, or all that were sent.
+// checkState starts the program on a data directory and compares its content with the acknowledged writes, or with all sent ones.
 func checkState(binary, data string, acked, sent []cutWrite) error {
 	s := &cutServer{url: "http://" + freeAddress(), log: new(logstest.Buffer)}
 	cmd := s.command(binary, data)
@@ -231,7 +231,7 @@ func checkState(binary, data string, acked, sent []cutWrite) error {
 	return fail(fmt.Errorf("holds\n%s\nwant\n%s", got, strings.Join(wants, "or\n")))
 }
 
-// cutServer is the program as a client sees it.
+// cutServer is the program as its client sees it.
 type cutServer struct {
 	url string
 	log *logstest.Buffer
@@ -246,14 +246,14 @@ func (s *cutServer) command(binary, data string) *exec.Cmd {
 	return cmd
 }
 
-// answers waits until the server does.
+// answers waits until the server answers.
 func (s *cutServer) answers(wait time.Duration) error {
 	for deadline := time.Now().Add(wait); ; time.Sleep(5 * time.Millisecond) {
 		_, err := s.call(http.MethodGet, "/health", "", nil)
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		if strings.Contains(s.log.String(), "svc: ") { // it has ended
+		if strings.Contains(s.log.String(), "svc: ") { // the program has ended
 			return err
 		}
 	}
@@ -303,13 +303,13 @@ func (s *cutServer) searchAndClick(indexes []string) bool {
 	}
 	var found struct{ RequestUID string }
 	if _, err := s.call(http.MethodPost, "/indexes/"+indexes[0]+"/search", `{"q":"word"}`, &found); err != nil {
-		return false // the index is not made yet
+		return false // the index does not exist yet
 	}
-	_, _ = s.call(http.MethodPost, "/events", fmt.Sprintf(`[{"requestUid":%q,"type":"click","position":1}]`, found.RequestUID), nil) // it may have lost the search
+	_, _ = s.call(http.MethodPost, "/events", fmt.Sprintf(`[{"requestUid":%q,"type":"click","position":1}]`, found.RequestUID), nil) // the search may be lost already
 	return true
 }
 
-// checkAnalytics checks that no search and no click is counted that was not sent. The last second of them may be lost.
+// checkAnalytics checks that only searches and clicks that were sent are counted. Those of the last second may be missing.
 func (s *cutServer) checkAnalytics(sent []cutWrite) error {
 	var report struct {
 		Results []struct{ Count, Clicks int }
@@ -330,7 +330,7 @@ func (s *cutServer) checkAnalytics(sent []cutWrite) error {
 		clicks += r.Clicks
 	}
 	if count > most || clicks > count {
-		return fmt.Errorf("%d searches were sent, and the report is %s", most, body)
+		return fmt.Errorf("%d searches were sent, the report is %s", most, body)
 	}
 	return nil
 }
@@ -407,7 +407,7 @@ func (s *cutServer) content() (string, error) {
 		return "", err
 	}
 	for _, f := range failed.Results {
-		// A compaction goes before other tasks, also before those that make its index: then it fails.
+		// A compaction runs before other tasks, also before those that create its index; then it fails.
 		if f.Type != "indexCompaction" {
 			fmt.Fprintf(&b, "failed: %s\n", f.Error)
 		}
@@ -415,28 +415,28 @@ func (s *cutServer) content() (string, error) {
 	return b.String(), nil
 }
 
-// cutModel is what the server must hold.
+// cutModel is the expected content of the server.
 type cutModel struct {
 	indexes  map[string]*cutIndex
 	aliases  map[string]string // alias → uid
 	keys     map[string]string // uid → name
 	contains bool
-	words    int // that documents have beside others: so many do not fit into an entry of a group's log
+	words    int // extra words per document, too many for an entry of a group's log
 }
 
 type cutIndex struct {
 	docs       map[int]int
 	stop       []string
 	filterable []string // sorted
-	expired    bool     // all documents are
+	expired    bool     // whether all documents are expired
 }
 
-// cutWrite is a request, and what it means.
+// cutWrite is a request and its meaning.
 type cutWrite struct {
 	method, path, body string
 	apply              func(*cutModel)
-	settled            bool // it is no task: it is sent when those before it have ended
-	searched           bool // a search followed
+	settled            bool // not a task: sent when earlier tasks have ended
+	searched           bool // followed by a search
 }
 
 func newCutModel() *cutModel {
@@ -480,7 +480,7 @@ func (m *cutModel) content() string {
 	return b.String()
 }
 
-// write makes the next write up, number n, and applies it.
+// write returns write number n, and applies it to the model.
 func (m *cutModel) write(random *rand.Rand, n int) cutWrite {
 	w := m.invent(random, n)
 	w.apply(m)
@@ -493,7 +493,7 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 		return cutWrite{http.MethodPatch, "/experimental-features", `{"taskQueueCompactionRoute":true}`, func(*cutModel) {}, false, false}
 	}
 	switch kind := random.IntN(20); {
-	case kind < 2 && len(m.indexes) > 1: // increments show whether a batch was applied twice
+	case kind < 2 && len(m.indexes) > 1: // increments reveal a batch that was applied twice
 		there := slices.Sorted(maps.Keys(m.indexes))[0]
 		var body bytes.Buffer
 		added := map[int]int{}
@@ -543,7 +543,7 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 			maps.Copy(m.aliases, to)
 			maps.DeleteFunc(m.aliases, func(_, uid string) bool { return uid == "" })
 		}, true, false}
-	case kind > 14: // columns are written beside the segments
+	case kind > 14: // writes columns beside the segments
 		filterable := [][]string{{"v"}, {"t"}, {"t", "v"}, {"id", "v"}}[random.IntN(4)]
 		body, _ := json.Marshal(map[string]any{"filterableAttributes": filterable})
 		return cutWrite{http.MethodPatch, "/indexes/" + uid + "/settings", string(body), func(m *cutModel) {
@@ -576,7 +576,7 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 	case kind == 12:
 		there := slices.Sorted(maps.Keys(m.indexes))[0]
 		return cutWrite{http.MethodPost, "/indexes/" + there + "/compact", "", func(*cutModel) {}, false, false}
-	case kind == 13 && random.IntN(2) == 0: // all documents are hidden, or show again; they are deleted an hour later
+	case kind == 13 && random.IntN(2) == 0: // hides all documents, or shows them again; they are deleted an hour later
 		expires := !m.index(uid).expired
 		body := `{"timeToLive":null}`
 		if expires {

@@ -34,13 +34,13 @@ type cutGroup struct {
 	random  *rand.Rand
 	log     *powercut.Log
 	members [3]*cutVoter
-	trees   int // numbers given out
+	trees   int // assigned tree numbers
 	given   map[string]bool
 
-	// The disks as the first events of the log leave them.
+	// The disks after the first events of the log.
 	at    int
 	disks map[int]*powercut.Disk
-	tree  [3]int // of each member
+	tree  [3]int // tree of each member
 	state groupState
 }
 
@@ -54,12 +54,12 @@ type groupState struct {
 type cutVoter struct {
 	*cutServer
 	number int
-	addr   string // where the others reach it
+	addr   string // address for the others
 	join   string
 	left   atomic.Int64  // events before its power is cut
-	ended  chan struct{} // closed when the recording has ended; nil: there was none
-	err    error         // of the recording, then
-	killed chan struct{} // closed when the process is there, and may be killed
+	ended  chan struct{} // closed when the recording has ended; nil: not recorded
+	err    error         // result of the recording
+	killed chan struct{} // closed when the process runs and may be killed
 	kill   func()
 }
 
@@ -76,7 +76,7 @@ func newCutGroup(dir string, random *rand.Rand) *cutGroup {
 	return g
 }
 
-// command is that of a member with a data directory.
+// command returns the command of a member with a data directory.
 func (m *cutVoter) command(data string) *exec.Cmd {
 	m.log = new(logstest.Buffer)
 	cmd := m.cutServer.command(os.Args[0], data)
@@ -85,7 +85,7 @@ func (m *cutVoter) command(data string) *exec.Cmd {
 	return cmd
 }
 
-// record starts a member on what is in root, and records it.
+// record starts and records a member on the files in root.
 func (g *cutGroup) record(m *cutVoter, root string) {
 	tree := g.trees
 	g.trees++
@@ -97,7 +97,7 @@ func (g *cutGroup) record(m *cutVoter, root string) {
 	go func() {
 		m.err = powercut.Run(cmd, powercut.Options{
 			Root: root, Log: g.log, Tree: tree, Ends: func() bool { return m.left.Add(-1) < 0 },
-			Adopted: func() { g.log.Mark(fmt.Sprintf("tree %d %d", m.number, tree)) }, // until then the disk is the one before
+			Adopted: func() { g.log.Mark(fmt.Sprintf("tree %d %d", m.number, tree)) }, // until then the former disk counts
 		}, func(p *os.Process) {
 			m.kill = func() { _ = p.Kill() }
 			close(m.killed)
@@ -125,7 +125,7 @@ func (m *cutVoter) stop() error {
 	return m.err
 }
 
-// replay has the disks be as at a moment, a number of events.
+// replay builds the disks as of a moment, a number of events.
 func (g *cutGroup) replay(events []powercut.Event, moment int) error {
 	for ; g.at < moment; g.at++ {
 		e := &events[g.at]
@@ -154,7 +154,7 @@ func (g *cutGroup) replay(events []powercut.Event, moment int) error {
 	return nil
 }
 
-// leave makes a directory of what a power cut at the moment of the last replay leaves of a member's disk.
+// leave writes a directory with what a power cut at the replayed moment leaves on the disk of a member.
 func (g *cutGroup) leave(m *cutVoter, root string) error {
 	if err := os.Mkdir(root, 0o700); err != nil || g.tree[m.number] < 0 {
 		return err
@@ -162,11 +162,10 @@ func (g *cutGroup) leave(m *cutVoter, root string) error {
 	return g.disks[g.tree[m.number]].Leave("data", filepath.Join(root, "data"), g.random)
 }
 
-// errRefused is a write that no repetition makes acceptable.
-var errRefused = errors.New("it is refused")
+// errRefused is the error of a write that no retry makes acceptable.
+var errRefused = errors.New("refused")
 
-// send sends a write to one member after the other, from the first one on, until one accepts it. A repetition is known by its
-// Idempotency-Key.
+// send sends a write to one member after the other, starting with first, until one accepts it. Its Idempotency-Key identifies a retry.
 func (g *cutGroup) send(w *cutWrite, n, first int) error {
 	var err error
 	for try, deadline := 0, time.Now().Add(2*time.Minute); time.Now().Before(deadline); try++ {
@@ -175,7 +174,7 @@ func (g *cutGroup) send(w *cutWrite, n, first int) error {
 		switch {
 		case status >= 200 && status < 300:
 			return nil
-		case try > 0 && (status == http.StatusConflict || status == http.StatusNotFound): // its first try had no answer
+		case try > 0 && (status == http.StatusConflict || status == http.StatusNotFound): // the first try had no answer
 			return nil
 		case status >= 400 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout:
 			return fmt.Errorf("%w: %w", errRefused, err)
@@ -185,7 +184,7 @@ func (g *cutGroup) send(w *cutWrite, n, first int) error {
 	return err
 }
 
-// write sends a write, and returns the status of the answer; 0: there is none.
+// write sends a write, and returns the status of the answer, or 0 without one.
 func (m *cutVoter) write(w *cutWrite, key string) (status int, err error) {
 	req, err := http.NewRequest(w.method, m.url+w.path, strings.NewReader(w.body))
 	if err != nil {
@@ -204,7 +203,7 @@ func (m *cutVoter) write(w *cutWrite, key string) (status int, err error) {
 	return resp.StatusCode, fmt.Errorf("%s %s: %s: %s", w.method, w.path, resp.Status, answer.Message)
 }
 
-// status returns how a member sees the group; nil: it does not answer.
+// status returns the group as a member sees it, or nil if it does not answer.
 func (m *cutVoter) status() *group.Status {
 	s := new(group.Status)
 	if _, err := m.call(http.MethodGet, "/group", "", s); err != nil {
@@ -213,7 +212,7 @@ func (m *cutVoter) status() *group.Status {
 	return s
 }
 
-// until waits until all members see the group as wanted.
+// until waits until the states of all members satisfy a condition.
 func (g *cutGroup) until(what string, is func(all []*group.Status) bool) error {
 	var all []*group.Status
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -232,16 +231,16 @@ func (g *cutGroup) until(what string, is func(all []*group.Status) bool) error {
 	return fmt.Errorf("the group is never %s: %s", what, b)
 }
 
-// vote reports whether the members are three voters, and know it.
+// vote reports whether all three members are voters and know it.
 func vote(all []*group.Status) bool {
 	return !slices.ContainsFunc(all, func(s *group.Status) bool {
 		return len(s.Members) != 3 || s.Voter == nil || s.Voter.Leader == "" || slices.ContainsFunc(s.Members, func(m group.MemberStatus) bool { return !m.Votes })
 	})
 }
 
-// idle waits until no task is left and all members are at one position.
+// idle waits until no task is left and all members have the same position.
 func (g *cutGroup) idle() error {
-	var bad error // of the last look: a member that has just started answers 503 until it has a leader
+	var bad error // of the last check: a member that has just started answers 503 until it has a leader
 	err := g.until("at one position", func(all []*group.Status) bool {
 		bad = nil
 		for i, s := range all {
@@ -257,8 +256,8 @@ func (g *cutGroup) idle() error {
 	return errors.Join(err, bad)
 }
 
-// run records the members while a client writes, one write after the other. The power of some is cut meanwhile, at any event: they start
-// again on what that left.
+// run records the members while a client writes one request after the other. The power of some members is cut at any event; they restart
+// on what it left.
 func (g *cutGroup) run(writes, cuts int) (done []cutWrite, err error) {
 	defer func() {
 		for _, m := range g.members {
@@ -289,7 +288,7 @@ func (g *cutGroup) run(writes, cuts int) (done []cutWrite, err error) {
 		done = append(done, w)
 		var cut []*cutVoter
 		if when[n] {
-			if err := g.idle(); err != nil { // a task that was running at two cuts is given up
+			if err := g.idle(); err != nil { // a task that runs during two cuts is given up
 				return nil, err
 			}
 			for _, i := range g.random.Perm(3)[:1+g.random.IntN(3)] {
@@ -302,14 +301,14 @@ func (g *cutGroup) run(writes, cuts int) (done []cutWrite, err error) {
 			}
 		}
 		g.log.Mark(fmt.Sprint("sent ", n+1))
-		first, again := g.random.IntN(3), make(chan error, 1) // again uses g.random, too
+		first, again := g.random.IntN(3), make(chan error, 1) // again also uses g.random
 		go func() { again <- g.again(n, cut) }()
 		err := g.send(&w, n, first)
 		if err = errors.Join(err, <-again); err != nil {
 			return nil, err
 		}
 		g.log.Mark(fmt.Sprint("acked ", n+1))
-		if g.random.IntN(4) == 0 || cut != nil { // let it finish what it has accepted
+		if g.random.IntN(4) == 0 || cut != nil { // let the group finish accepted tasks
 			if err := g.idle(); err != nil {
 				return nil, err
 			}
@@ -318,7 +317,7 @@ func (g *cutGroup) run(writes, cuts int) (done []cutWrite, err error) {
 	return done, g.idle()
 }
 
-// again waits until the power of members is cut, and starts them on what that left.
+// again waits until the power of members is cut, and restarts them on what it left.
 func (g *cutGroup) again(n int, cut []*cutVoter) error {
 	for _, m := range cut {
 		select {
@@ -326,7 +325,7 @@ func (g *cutGroup) again(n int, cut []*cutVoter) error {
 			if m.err != nil {
 				return m.err
 			}
-		case <-time.After(2 * time.Second): // it did less
+		case <-time.After(2 * time.Second): // the member did less
 			if err := m.stop(); err != nil {
 				return err
 			}
@@ -346,7 +345,7 @@ func (g *cutGroup) again(n int, cut []*cutVoter) error {
 	return nil
 }
 
-// check starts members on what a power cut leaves of their disks, or on an empty disk in the place of one, and compares what they hold
+// check starts members on what a power cut leaves of their disks, one of them possibly on an empty disk, and compares their content
 // with the writes.
 func (g *cutGroup) check(dir string, lost int, done []cutWrite) (err error) {
 	defer os.RemoveAll(dir)
@@ -391,10 +390,10 @@ func (g *cutGroup) check(dir string, lost int, done []cutWrite) (err error) {
 		case i == 0:
 			tasks = all
 		case all != tasks:
-			return fmt.Errorf("members 0 and %d have other tasks: %s and %s", i, tasks, all)
+			return fmt.Errorf("members 0 and %d have different tasks: %s and %s", i, tasks, all)
 		}
 	}
-	if strings.Contains(tasks, "The process ended 2 times while this task ran") { // it was running at two cuts
+	if strings.Contains(tasks, "The process ended 2 times while this task ran") { // running at two cuts
 		g.given[tasks] = true
 		return nil
 	}
@@ -406,7 +405,7 @@ func (g *cutGroup) check(dir string, lost int, done []cutWrite) (err error) {
 		}
 		wants = append(wants, model.content())
 	}
-	for deadline := time.Now().Add(time.Minute); ; { // a group that was just founded makes its first keys meanwhile
+	for deadline := time.Now().Add(time.Minute); ; { // a newly founded group may still create its first keys
 		contents := map[string]bool{}
 		for _, m := range g.members {
 			content, err := m.content()
@@ -427,10 +426,10 @@ func (g *cutGroup) check(dir string, lost int, done []cutWrite) (err error) {
 	}
 }
 
-// TestPowerCutsOfAGroupLoseNothing records what three voters do to their files while a client writes, in one order. The power of one, two
-// or all of them is cut at random events meanwhile, and they start again on what may be left. In the end the power of all is cut at random
-// moments of the record. Three members start on what may be left then, or two of them and one with an empty disk. All that was acknowledged
-// is there once, in order, and the members agree.
+// TestPowerCutsOfAGroupLoseNothing records the file operations of three voters in one order while a client writes. The power of one, two
+// or all of them is cut at random events, and they restart on what may be left. In the end the power of all is cut at random moments of
+// the record. Three members start on what may be left, or two of them and one with an empty disk. Everything acknowledged must be there
+// once, in order, and the members must agree.
 func TestPowerCutsOfAGroupLoseNothing(t *testing.T) {
 	if !powercut.Supported() {
 		t.Skip("programs cannot be followed here")
@@ -483,7 +482,7 @@ func TestPowerCutsOfAGroupLoseNothing(t *testing.T) {
 			t.Logf("cut at event %d, disk %d lost: %v", moment, lost, time.Since(began).Round(time.Millisecond))
 		}
 	}
-	t.Logf("%d states with tasks that were running at two cuts", len(g.given))
+	t.Logf("%d states had tasks that were running at two cuts", len(g.given))
 	if 2*len(g.given) > *groupStates {
 		t.Error("most states were not compared")
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// asProgram in the environment makes the test binary be svc itself.
+// asProgram is the environment variable that makes the test binary run as svc.
 const asProgram = "BE_THE_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Whoever reads the log may go away, as journald does when it restarts: the server goes on, and ends when it is told to.
+// TestTheServerOutlivesTheReaderOfItsLog closes the reader of the log, as a restart of journald does: the server must continue, and stop
+// when asked to.
 func TestTheServerOutlivesTheReaderOfItsLog(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "--db-path", filepath.Join(t.TempDir(), "data"), "--http-addr", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), asProgram+"=1")
@@ -46,7 +47,7 @@ func TestTheServerOutlivesTheReaderOfItsLog(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // each writes a line
+	for range 3 { // each logs a line
 		resp, err := http.Get(url + "/health")
 		if err != nil {
 			t.Fatal(err)
@@ -64,6 +65,6 @@ func TestTheServerOutlivesTheReaderOfItsLog(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(2 * time.Minute):
-		t.Fatal("it does not end")
+		t.Fatal("the server does not stop")
 	}
 }

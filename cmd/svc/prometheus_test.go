@@ -22,8 +22,8 @@ import (
 	"svc/internal/logs/logstest"
 )
 
-// usualDashboard are the panels of the dashboards that people have for Meilisearch, in the names that its /metrics gives. Those that
-// tell indexes apart by path="/indexes/films/search" are not among them: that label is the route.
+// usualDashboard are the panels of common dashboards for Meilisearch, in the names of its /metrics. Panels per index with
+// path="/indexes/films/search" are not among them: that label is the route.
 var usualDashboard = []string{
 	// searches so far, and how long they took
 	`round(sum(increase(meilisearch_http_requests_total{method="POST",path="/indexes/{index_uid}/search",job="$job"}[$__rate_interval])))`,
@@ -96,7 +96,7 @@ func ownDashboard(t *testing.T) (all []string) {
 	return all
 }
 
-// newProvider starts what speaks like a provider of embeddings and one of chats. Texts with "wait" wait until they are released.
+// newProvider starts a server that acts as embedding and chat provider. Texts with "wait" wait until release is called.
 func newProvider(t *testing.T) (address string, release func()) {
 	held := make(chan struct{})
 	release = sync.OnceFunc(func() { close(held) })
@@ -121,7 +121,7 @@ func newProvider(t *testing.T) (address string, release func()) {
 	return server.URL, release
 }
 
-// converse has a conversation in the workspace w, for which a client names itself even where there is no key, and returns what was said.
+// converse holds a conversation in the workspace w, and returns the text. A client sends a key even where none is needed.
 func converse(t *testing.T, in *member) string {
 	t.Helper()
 	req, err := http.NewRequest("POST", in.url+"/chats/w/chat/completions", strings.NewReader(`{"model":"m","stream":true,"messages":[{"role":"user","content":"well?"}]}`))
@@ -142,7 +142,7 @@ func converse(t *testing.T, in *member) string {
 	return string(said)
 }
 
-// fill gives an instance something of everything that has a series, and leaves a batch running.
+// fill gives an instance data for every series, and leaves a batch running.
 func fill(t *testing.T, in *member, provider string) {
 	t.Helper()
 	in.must("PATCH", "/experimental-features", `{"metrics":true,"network":true,"chatCompletions":true}`, nil)
@@ -169,12 +169,12 @@ type promClient struct {
 	address string
 }
 
-// startPrometheus starts one that scrapes each instance as the job of its name.
+// startPrometheus starts a Prometheus that scrapes each instance under a job with its name.
 func startPrometheus(t *testing.T, all []*member) *promClient {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Skip("prometheus is not installed: no dashboard is tried")
+		t.Skip("prometheus is not installed")
 	}
 	rules, err := filepath.Abs("../../deploy/alerts.yaml")
 	if err != nil {
@@ -206,7 +206,7 @@ func startPrometheus(t *testing.T, all []*member) *promClient {
 	return p
 }
 
-// get decodes the data of an answer; false: there is none yet.
+// get decodes the data of an answer, or returns false if there is none yet.
 func (p *promClient) get(path string, query url.Values, into any) bool {
 	p.t.Helper()
 	resp, err := http.Get("http://" + p.address + path + "?" + query.Encode())
@@ -227,7 +227,7 @@ func (p *promClient) get(path string, query url.Values, into any) bool {
 	return true
 }
 
-// hasData reports whether an expression has a value that is a number.
+// hasData reports whether an expression has a numeric value.
 func (p *promClient) hasData(expression string) bool {
 	p.t.Helper()
 	var found struct {
@@ -245,15 +245,15 @@ func (p *promClient) hasData(expression string) bool {
 	return false
 }
 
-// TestPrometheusFillsTheDashboard: each panel of deploy/'s dashboard has data, and with the names of Meilisearch so has each of the usual
-// ones.
+// TestPrometheusFillsTheDashboard checks that each panel of the dashboard in deploy/ has data, and each usual panel with the names
+// of Meilisearch.
 func TestPrometheusFillsTheDashboard(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
-		t.Skip("prometheus is not installed: no dashboard is tried")
+		t.Skip("prometheus is not installed")
 	}
 	provider, release := newProvider(t)
 	all := []*member{newMember(t, "svc"), newMember(t, "meilisearch", "--metrics-prefix", "meilisearch_")}
-	t.Cleanup(release) // ahead of the end of the instances
+	t.Cleanup(release) // before the instances stop
 	for _, in := range all {
 		fill(t, in, provider)
 	}
@@ -286,7 +286,7 @@ func TestPrometheusFillsTheDashboard(t *testing.T) {
 		}
 	}
 	if !p.get("/api/v1/rules", nil, &rules) || len(rules.Groups) == 0 {
-		t.Fatal("there are no rules")
+		t.Fatal("no rules")
 	}
 	for _, r := range rules.Groups[0].Rules {
 		if r.Health == "err" {
@@ -296,12 +296,12 @@ func TestPrometheusFillsTheDashboard(t *testing.T) {
 	t.Logf("%d expressions", asked)
 }
 
-// promtool runs the tool of Prometheus and returns what it says.
+// promtool runs promtool and returns its output.
 func promtool(t *testing.T, input string, args ...string) (string, error) {
 	t.Helper()
 	binary, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed: nobody else has a look at metrics and rules")
+		t.Skip("promtool is not installed")
 	}
 	cmd := exec.Command(binary, args...)
 	cmd.Stdin = strings.NewReader(input)
@@ -309,10 +309,10 @@ func promtool(t *testing.T, input string, args ...string) (string, error) {
 	return string(said), err
 }
 
-// TestPromtoolLikesTheMetrics: but for five names that are those of Meilisearch, and that its dashboards look for.
-func TestPromtoolLikesTheMetrics(t *testing.T) {
+// TestPromtoolAcceptsTheMetrics checks the metrics with promtool, except five names from Meilisearch that its dashboards use.
+func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	if _, err := exec.LookPath("promtool"); err != nil {
-		t.Skip("promtool is not installed: nobody else has a look at the metrics")
+		t.Skip("promtool is not installed")
 	}
 	provider, _ := newProvider(t)
 	in := newMember(t, "svc")
@@ -339,13 +339,13 @@ func TestPromtoolLikesTheMetrics(t *testing.T) {
 	said, _ := promtool(t, text, "check", "metrics")
 	for _, name := range foreign {
 		if strings.Count(said, name+" ") != 1 || strings.Count(said, "\n") != len(foreign) {
-			t.Errorf("of all metrics: %s", said)
+			t.Errorf("all metrics: %s", said)
 		}
 	}
 }
 
-// TestPromtoolLikesTheAlerts: each alert goes off at the instance that has its cause, and none at the other.
-func TestPromtoolLikesTheAlerts(t *testing.T) {
+// TestPromtoolFiresTheAlerts checks that each alert fires for the instance that has its cause, and not for the other.
+func TestPromtoolFiresTheAlerts(t *testing.T) {
 	const rules, tests = "../../deploy/alerts.yaml", "testdata/alerts.yaml"
 	alerts, err := os.ReadFile(rules)
 	if err != nil {
@@ -357,7 +357,7 @@ func TestPromtoolLikesTheAlerts(t *testing.T) {
 	}
 	for line := range strings.Lines(string(alerts)) {
 		if _, name, ok := strings.Cut(strings.TrimSpace(line), "- alert: "); ok && !strings.Contains(string(tried), "alertname: "+name+"\n") {
-			t.Errorf("%s is not tried", name)
+			t.Errorf("%s is not tested", name)
 		}
 	}
 	for _, args := range [][]string{{"check", "rules", "--lint-fatal", rules}, {"test", "rules", tests}} {

@@ -12,8 +12,8 @@ import (
 	"svc/internal/group"
 )
 
-// TestARunningReaderBecomesTheWriter promotes a reader while clients write to it and search it. None of their requests fails, no write is
-// lost, and the former writer follows the new one afterwards.
+// TestARunningReaderBecomesTheWriter promotes a reader while clients write to it and search it. No request may fail, no write may be lost,
+// and the former writer must follow the new one afterwards.
 func TestARunningReaderBecomesTheWriter(t *testing.T) {
 	p := newPair(t)
 	next := freePort(t, 2, "127.0.0.1") + 1
@@ -91,7 +91,7 @@ func TestARunningReaderBecomesTheWriter(t *testing.T) {
 		t.Errorf("the writer is promoted: %s", b)
 	}
 
-	// The new writer starts again with the options of before, and the former one as a reader.
+	// The new writer restarts with its old options, and the former one as a reader.
 	if err := p.reader.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestARunningReaderBecomesTheWriter(t *testing.T) {
 	b, _ := p.writer.ask("GET", "/tasks?indexUids=a&limit=100000", "")
 	for id := range acked {
 		if n := strings.Count(b, fmt.Sprintf(`"customMetadata":%q`, id)); n != 1 {
-			t.Errorf("write %s was acknowledged, and is there %d times", id, n)
+			t.Errorf("the acknowledged write %s exists %d times", id, n)
 		}
 	}
 	if b, _ := p.writer.ask("GET", "/indexes/a/documents?limit=0", ""); !strings.Contains(b, fmt.Sprintf(`"total":%d}`, len(acked)+1)) {
@@ -113,18 +113,18 @@ func TestARunningReaderBecomesTheWriter(t *testing.T) {
 	p.same()
 }
 
-// stopped waits until a member has ended by itself.
+// stopped waits until a member has stopped by itself.
 func (m groupMember) stopped() error {
 	m.t.Helper()
 	for deadline := time.Now().Add(time.Minute); m.alive(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			m.t.Fatal("it does not stop")
+			m.t.Fatal("the member does not stop")
 		}
 	}
 	return m.stop()
 }
 
-// TestAReaderIsPromotedByForce: the writer is gone.
+// TestAReaderIsPromotedByForce promotes a reader whose writer is gone.
 func TestAReaderIsPromotedByForce(t *testing.T) {
 	p := newPair(t)
 	p.writer.ask("POST", "/indexes/a/documents", `[{"id":0,"text":"word"}]`)
@@ -153,7 +153,7 @@ func TestAReaderIsPromotedByForce(t *testing.T) {
 	if b, h := p.reader.ask("POST", "/indexes/a/documents", `[{"id":1,"text":"word"}]`); !strings.Contains(b, "taskUid") || !strings.HasPrefix(h.Get("Svc-Position"), "2.1.") {
 		t.Errorf("a write: %s", b)
 	}
-	// The former writer is told, and stops.
+	// The former writer learns of it and stops.
 	former, err := tryStart(t, p.home[0], append(p.common, "--group-addr", fmt.Sprintf("127.0.0.1:%d", p.port))...)
 	if err == nil {
 		err = groupMember{former}.stopped()

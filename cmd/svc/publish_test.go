@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestAPublishedServerIsRestored publishes a server, restores it, and serves what was restored.
+// TestAPublishedServerIsRestored publishes a server, restores it, and serves the restored directory.
 func TestAPublishedServerIsRestored(t *testing.T) {
 	to := "file://" + filepath.ToSlash(t.TempDir())
 	options := func(more ...string) []string { return append([]string{"--master-key", groupKey}, more...) }
@@ -35,10 +35,10 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 		t.Error("the metrics do not show the publication")
 	}
 	if b, _ := first.ask("GET", "/metrics/recent", ""); !strings.Contains(b, `"publication":{"store":"file://`) {
-		t.Errorf("the page is not told of the publication: %s", b)
+		t.Errorf("the status lacks the publication: %s", b)
 	}
 	want := storedElsewhere(first)
-	// The image of the next start has all of it.
+	// The image of the next start has everything.
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 	if out, err := restore(t, verify); err == nil || !strings.Contains(err.Error(), "does not have the position") {
 		t.Errorf("%v: %s", err, out)
 	}
-	// The next start sends it again, and then its image, which may come after the object is whole.
+	// The next start sends the object again, and then its image, possibly later.
 	first = groupMember{start(t, dir, options("--publish", to)...)}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, Verify: true})
@@ -90,7 +90,7 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the object is never whole or the image never there: %v: %s\n%v: %s", err, out, err2, list)
+			t.Fatalf("the object or the image is never complete: %v: %s\n%v: %s", err, out, err2, list)
 		}
 	}
 	if err := first.stop(); err != nil {
@@ -110,11 +110,11 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 		}
 	}
 	if got := storedElsewhere(second); !slices.Equal(got, want) {
-		t.Errorf("the restored server has %q, and the first one had %q", got, want)
+		t.Errorf("the restored server has %q, want %q", got, want)
 	}
 }
 
-// storedElsewhere returns the features, rules, webhooks and keys of a server, which has one of each.
+// storedElsewhere creates one feature, rule, webhook and key each, and returns how the server shows them.
 func storedElsewhere(m groupMember) (answers []string) {
 	for _, x := range []struct{ method, path, body, has string }{
 		{"GET", "/experimental-features", "", `"dynamicSearchRules":true`},
@@ -131,7 +131,7 @@ func storedElsewhere(m groupMember) (answers []string) {
 	return answers
 }
 
-// damageOne cuts the object of a file of an index short.
+// damageOne truncates the object of an index file.
 func damageOne(t *testing.T, to string) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(filepath.FromSlash(strings.TrimPrefix(to, "file://")), "files", "*", "*"))

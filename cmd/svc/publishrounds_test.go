@@ -20,10 +20,10 @@ import (
 
 var publishRounds = flag.Int("publish-rounds", 0, "rounds of TestPublishedPositionsOutliveKills, for each kind of store")
 
-// publishedWrites are the writes of one client, one after the other: write n puts n into a document.
+// publishedWrites are the writes of one client in sequence: write n puts n into a document.
 type publishedWrites struct {
 	tasks   []int // the write of each task, by uid
-	pending int   // the write whose answer did not come; 0: none
+	pending int   // the write without an answer; 0: none
 	last    int
 }
 
@@ -39,7 +39,7 @@ func (w *publishedWrites) write(m *member) {
 		w.pending = n
 		return
 	}
-	if *answer.TaskUID == len(w.tasks)+1 && w.pending > 0 { // it was enqueued before the kill
+	if *answer.TaskUID == len(w.tasks)+1 && w.pending > 0 { // enqueued before the kill
 		w.tasks = append(w.tasks, w.pending)
 	}
 	w.pending = 0
@@ -49,7 +49,7 @@ func (w *publishedWrites) write(m *member) {
 	w.tasks = append(w.tasks, n)
 }
 
-// model returns the documents after so many tasks, without those that failed because the server was killed while they ran: v by id.
+// model returns the documents after a number of tasks, as v by id, without tasks that failed because the server was killed while they ran.
 func (w *publishedWrites) model(tasks int, failed map[int]bool) map[int]int {
 	documents := map[int]int{}
 	for uid, n := range append(w.tasks[:len(w.tasks):len(w.tasks)], w.pending)[:tasks] {
@@ -60,8 +60,8 @@ func (w *publishedWrites) model(tasks int, failed map[int]bool) map[int]int {
 	return documents
 }
 
-// TestPublishedPositionsOutliveKills kills a server that publishes at random moments. Each published position restores to a server that
-// ends with what the tasks say that it has.
+// TestPublishedPositionsOutliveKills kills a publishing server at random moments. Each published position must restore to a server whose
+// documents agree with its tasks.
 func TestPublishedPositionsOutliveKills(t *testing.T) {
 	if *publishRounds == 0 {
 		t.Skip("make publish-test ROUNDS=N kills a server N times")
@@ -91,8 +91,8 @@ func TestPublishedPositionsOutliveKills(t *testing.T) {
 		restored := 0
 		for range *publishRounds {
 			m.start()
-			if w.write(m); w.pending > 0 { // so that one answer is missing at most
-				t.Fatal("a write is not answered")
+			if w.write(m); w.pending > 0 { // at most one answer may be missing
+				t.Fatal("a write has no answer")
 			}
 			killed := time.After(time.Duration(r.IntN(300)) * time.Millisecond)
 			for running := true; running; {
@@ -103,7 +103,7 @@ func TestPublishedPositionsOutliveKills(t *testing.T) {
 					w.write(m)
 				}
 			}
-			go m.process.Process.Kill() // in the middle of a write, or not
+			go m.process.Process.Kill() // possibly during a write
 			w.write(m)
 			m.kill()
 			if comparePublished(t, r, c, w) {
@@ -113,7 +113,7 @@ func TestPublishedPositionsOutliveKills(t *testing.T) {
 				return
 			}
 		}
-		// All of it is published in the end.
+		// In the end everything is published.
 		m.start()
 		_, header := groupMember{&instance{t: t, url: m.url}}.ask("GET", "/health", "")
 		at, err := group.ParsePosition(header.Get("Svc-Position"))
@@ -134,13 +134,13 @@ func TestPublishedPositionsOutliveKills(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := compareRestored(t, c.To, w); n < len(w.tasks) {
-			t.Errorf("%d tasks are restored, and %d were acknowledged", n, len(w.tasks))
+			t.Errorf("%d tasks are restored, %d were acknowledged", n, len(w.tasks))
 		}
 		t.Logf("%s: %d positions were restored of %d tasks", to[:4], restored, len(w.tasks))
 	}
 }
 
-// publishedRanges returns what can be restored; nothing where the store fails.
+// publishedRanges returns the ranges that can be restored, or nil if the store fails.
 func publishedRanges(t *testing.T, c restoreCommand) []publish.Range {
 	t.Helper()
 	store, err := bucket.Open(bucket.Options{URL: c.From, Endpoint: c.Endpoint, Region: c.Region, AccessKey: c.AccessKey, SecretKey: c.SecretKey})
@@ -155,7 +155,7 @@ func publishedRanges(t *testing.T, c restoreCommand) []publish.Range {
 	return ranges
 }
 
-// comparePublished restores a published position; it reports false if there is none.
+// comparePublished restores a published position, or returns false if there is none.
 func comparePublished(t *testing.T, r *rand.Rand, c restoreCommand, w *publishedWrites) bool {
 	t.Helper()
 	ranges := publishedRanges(t, c)
@@ -173,7 +173,7 @@ func comparePublished(t *testing.T, r *rand.Rand, c restoreCommand, w *published
 	return true
 }
 
-// compareRestored serves a restored directory to the end of its tasks, and returns how many there are.
+// compareRestored serves a restored directory until its tasks have ended, and returns their number.
 func compareRestored(t *testing.T, dir string, w *publishedWrites) int {
 	t.Helper()
 	m := groupMember{start(t, dir, "--master-key", groupKey)}
@@ -204,7 +204,7 @@ func compareRestored(t *testing.T, dir string, w *publishedWrites) int {
 		}
 	}
 	if want := w.model(tasks.Total, failed); !reflect.DeepEqual(got, want) {
-		t.Errorf("after %d tasks the documents are %v, and should be %v", tasks.Total, got, want)
+		t.Errorf("after %d tasks the documents are %v, want %v", tasks.Total, got, want)
 	}
 	return tasks.Total
 }

@@ -11,15 +11,15 @@ import (
 	"svc/internal/bucket/s3test"
 )
 
-// TestCredentialsOfStoresStayHidden publishes to stores that fail in each way, and restores from them. Neither the log nor an answer, a
-// metric or an error of a command has the keys.
+// TestCredentialsOfStoresStayHidden publishes to stores that fail in several ways, and restores from them. The log, answers, metrics and
+// command errors must not contain the keys.
 func TestCredentialsOfStoresStayHidden(t *testing.T) {
 	const secret, wrong = "canary-1/secret+key", "canary-2-access-key"
 	for _, x := range []struct {
 		name   string
 		access string
 		fault  s3test.Fault
-		ends   bool // the store is not there
+		ends   bool // the store does not exist
 		want   string
 	}{
 		{name: "none", access: s3test.AccessKey, want: "svc_publish_failing 0"},
@@ -43,7 +43,7 @@ func TestCredentialsOfStoresStayHidden(t *testing.T) {
 			said := ""
 			for deadline := time.Now().Add(time.Minute); !strings.Contains(said, x.want); time.Sleep(10 * time.Millisecond) {
 				if said, _ = m.ask("GET", "/metrics", ""); time.Now().After(deadline) {
-					t.Fatalf("the metrics do not have %s", x.want)
+					t.Fatalf("the metrics lack %s", x.want)
 				}
 			}
 			recent, _ := m.ask("GET", "/metrics/recent", "")
@@ -62,15 +62,15 @@ func TestCredentialsOfStoresStayHidden(t *testing.T) {
 			}
 			for _, hidden := range []string{"canary", "Signature=", groupKey} {
 				if at := strings.Index(said, hidden); at >= 0 {
-					t.Errorf("%s is told: %s", hidden, said[max(0, at-200):min(len(said), at+100)])
+					t.Errorf("%s is shown: %s", hidden, said[max(0, at-200):min(len(said), at+100)])
 				}
 			}
 		})
 	}
 }
 
-// TestEndpointsWithSecretsAreNotTold: an endpoint with a password is refused without the password.
-func TestEndpointsWithSecretsAreNotTold(t *testing.T) {
+// TestErrorsHideSecretsOfEndpoints checks that the error for an endpoint with a password does not show the password.
+func TestErrorsHideSecretsOfEndpoints(t *testing.T) {
 	for _, endpoint := range []string{"https://me:canary@host", "https://me:canary@host/path", "ht tp://me:canary@host", "me:canary@host"} {
 		c := restoreCommand{From: "s3://backups", List: true, Endpoint: endpoint, AccessKey: "a", SecretKey: "canary"}
 		if _, err := restore(t, c); err == nil || strings.Contains(err.Error(), "canary") {

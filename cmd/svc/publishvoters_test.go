@@ -16,7 +16,7 @@ import (
 	"svc/internal/group"
 )
 
-// writeAny sends the next write to any of several servers until one answers.
+// writeAny sends the next write to servers in turn until one answers.
 func (w *publishedWrites) writeAny(t *testing.T, c *http.Client, url string) {
 	w.last++
 	n := w.last
@@ -41,11 +41,12 @@ func (w *publishedWrites) writeAny(t *testing.T, c *http.Client, url string) {
 	w.tasks = append(w.tasks, n)
 }
 
-// TestVotersPublish has three voters publish to a store that fails, and kills, stops or deposes the leader while a client writes. The next
-// leader goes on where the one before ended. Each published position restores to what the tasks say, and a follower has all in the end.
+// TestVotersPublish has three voters publish to an unreliable store, and kills, stops or deposes the leader while a client writes. The
+// next leader must continue where the last one ended. Each published position must restore to documents that agree with its tasks, and a
+// follower must have everything in the end.
 func TestVotersPublish(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("processes are not stopped there")
+		t.Skip("this system cannot pause processes")
 	}
 	rounds := max(*publishRounds, 1)
 	seed := rand.Uint64()
@@ -60,7 +61,7 @@ func TestVotersPublish(t *testing.T) {
 		return s3test.Fault(1 + odds.IntN(int(s3test.Cut)))
 	}
 	c := restoreCommand{From: "s3://backups/svc", MasterKey: groupKey, Endpoint: s.URL, Region: "here-1", AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey}
-	g := newVoterRun(t, seed, append(storeOptions(s)[2:], "--publish", c.From)...) // they have the master key
+	g := newVoterRun(t, seed, append(storeOptions(s)[2:], "--publish", c.From)...) // these have the master key
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, m := range g.voters {
@@ -115,7 +116,7 @@ func TestVotersPublish(t *testing.T) {
 		default:
 			done["deposed"]++
 			if status, b, err := m.ask("POST", "/group/transfer", `{}`, nil); err != nil || status >= 300 {
-				t.Logf("no other voter is asked to lead: %d: %s: %v", status, b, err) // which may lead since
+				t.Logf("the transfer is refused: %d: %s: %v", status, b, err) // the voter may lead already
 			}
 		}
 		g.wait(300)
@@ -130,7 +131,7 @@ func TestVotersPublish(t *testing.T) {
 		}
 	}
 	var asked time.Time
-	g.until("another leader publishes", func([]*group.Status) bool { // a short pause deposes none
+	g.until("another leader publishes", func([]*group.Status) bool { // a short pause deposes no leader
 		if claims() > first {
 			return true
 		}
@@ -140,7 +141,7 @@ func TestVotersPublish(t *testing.T) {
 		}
 		return false
 	})
-	// All of it is published in the end, and a follower has it.
+	// In the end everything is published, and a follower has it.
 	last := group.Position{}
 	g.until("idle and published", func(all []*group.Status) bool {
 		_, b, err := g.voters[g.leader()].ask("GET", "/tasks?statuses=enqueued,processing&limit=1", "", nil)
@@ -156,12 +157,12 @@ func TestVotersPublish(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		got, header := f.ask("GET", "/indexes/a/documents?limit=100", "")
 		at, err := group.ParsePosition(header.Get("Svc-Position"))
-		if err == nil && at.Compare(before) > 0 { // a busy disk takes its time
+		if err == nil && at.Compare(before) > 0 { // a busy disk may be slow
 			before, deadline = at, time.Now().Add(time.Minute)
 		}
 		if err == nil && at.Compare(last) >= 0 {
 			if !reflect.DeepEqual(got, want) {
-				t.Errorf("at %v the follower answers %s, and the voters %s", at, got, want)
+				t.Errorf("at %v the follower answers %s, the voters %s", at, got, want)
 			}
 			break
 		}
@@ -176,7 +177,7 @@ func TestVotersPublish(t *testing.T) {
 	for _, m := range g.voters {
 		m.kill()
 	}
-	leaders, images := 0, 0 // that published, and that they uploaded
+	leaders, images := 0, 0 // leaders that published, and images that they uploaded
 	for name := range s.Objects() {
 		switch {
 		case strings.Contains(name, "/runs/"):
@@ -196,10 +197,10 @@ func TestVotersPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := compareRestored(t, c.To, w); n != len(w.tasks) {
-		t.Errorf("%d tasks are restored, and %d were acknowledged", n, len(w.tasks))
+		t.Errorf("%d tasks are restored, %d were acknowledged", n, len(w.tasks))
 	}
 	t.Logf("leaders were %v: %d published, with %d images; %d positions were restored of %d tasks", done, leaders, images, restored, len(w.tasks))
 	if images >= leaders {
-		t.Error("no leader went on where the former one ended")
+		t.Error("no leader continued where the last one ended")
 	}
 }

@@ -21,7 +21,7 @@ import (
 type pair struct {
 	t              *testing.T
 	port           int
-	common         []string // options of both
+	common         []string // options of both members
 	home           [2]string
 	writer, reader groupMember
 }
@@ -43,7 +43,7 @@ func (p *pair) startReader() {
 	p.reader = groupMember{start(p.t, p.home[1], append(p.common, "--group-role", "reader", "--group-join", fmt.Sprintf("127.0.0.1:%d", p.port))...)}
 }
 
-// settle waits until the writer has no work and the reader is where it is.
+// settle waits until the writer is idle and the reader has its position.
 func (p *pair) settle() {
 	p.t.Helper()
 	p.idle()
@@ -53,7 +53,7 @@ func (p *pair) settle() {
 	})
 }
 
-// idle waits until the writer has no work.
+// idle waits until the writer has no tasks left.
 func (p *pair) idle() {
 	p.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
@@ -67,7 +67,7 @@ func (p *pair) idle() {
 	}
 }
 
-// reads are the requests that both answer alike.
+// reads are the requests that both must answer alike.
 var reads = func() (all [][3]string) {
 	for _, path := range []string{
 		"/indexes", "/aliases", "/tasks", "/batches", "/keys", "/webhooks", "/chats", "/chats/w/settings", "/experimental-features", "/tasks?canceledBy=1",
@@ -89,7 +89,7 @@ var reads = func() (all [][3]string) {
 
 var times = regexp.MustCompile(`"(processingTimeMs|requestUid)":[^,}]*`)
 
-// same compares the answers of both.
+// same compares the answers of both members.
 func (p *pair) same() {
 	p.t.Helper()
 	p.settle()
@@ -105,7 +105,7 @@ func (p *pair) same() {
 			got, h = p.reader.ask(r[0], r[1], r[2])
 		}
 		if want, got = times.ReplaceAllString(want, ""), times.ReplaceAllString(got, ""); got != want {
-			p.t.Errorf("%s %s: the reader answers\n%s\nand the writer\n%s", r[0], r[1], got, want)
+			p.t.Errorf("%s %s: the reader answers\n%s\nthe writer\n%s", r[0], r[1], got, want)
 		}
 		if h.Get("Svc-Position") != at.Get("Svc-Position") || h.Get("Svc-Staleness") == "" && !strings.HasPrefix(r[1], "/tasks/") && !strings.HasPrefix(r[1], "/batches/") {
 			p.t.Errorf("%s %s: the reader answers at %q, %q behind, the writer at %q", r[0], r[1], h.Get("Svc-Position"), h.Get("Svc-Staleness"), at.Get("Svc-Position"))
@@ -113,7 +113,7 @@ func (p *pair) same() {
 	}
 }
 
-// write changes something at random, at one of the members.
+// write sends a random write to one of the members.
 func (p *pair) write(r *rand.Rand, members ...groupMember) {
 	p.t.Helper()
 	method, path, body := randomWrite(r)
@@ -122,7 +122,7 @@ func (p *pair) write(r *rand.Rand, members ...groupMember) {
 	}
 }
 
-// searcher searches an index of the reader all the time.
+// searcher searches an index of the reader continuously.
 type searcher struct {
 	client http.Client
 	stop   chan struct{}
@@ -166,8 +166,8 @@ func (s *searcher) end() int {
 	return s.n
 }
 
-// TestAReaderAnswersAsTheWriter makes random changes at both members, starts both again in between, and compares their answers at the same
-// position. No search of the reader fails, also while its data are replaced.
+// TestAReaderAnswersAsTheWriter makes random changes at both members, restarts both in between, and compares their answers at the same
+// position. No search of the reader may fail, even while its data are replaced.
 func TestAReaderAnswersAsTheWriter(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -185,7 +185,7 @@ func TestAReaderAnswersAsTheWriter(t *testing.T) {
 			p.write(r, p.writer, p.reader)
 		}
 		switch round {
-		case 0: // the reader copies the writer's data again
+		case 0: // makes the reader copy the writer's data again
 			if err := p.writer.stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestAReaderAnswersAsTheWriter(t *testing.T) {
 	}
 }
 
-// TestAReaderCopiesDamagedFiles cuts a segment of a reader short, which then gets it from the writer.
+// TestAReaderCopiesDamagedFiles truncates a segment of a reader, which must then get it from the writer.
 func TestAReaderCopiesDamagedFiles(t *testing.T) {
 	p := newPair(t)
 	p.writer.ask("POST", "/indexes/a/documents", `[{"id":1,"text":"word"}]`)
@@ -244,14 +244,14 @@ func TestAReaderCopiesDamagedFiles(t *testing.T) {
 		}
 	}
 	if b, _ := p.reader.ask("GET", "/health", ""); b != `{"status":"available"}` {
-		t.Errorf("its health is %s", b)
+		t.Errorf("the health of the reader is %s", b)
 	}
 	if !strings.Contains(p.reader.log.String(), "files of this server are damaged") {
-		t.Error("the log does not say so")
+		t.Error("the log does not report the copy")
 	}
 }
 
-// TestAReaderReportsAMissingModel follows a writer whose index has an embedder with a local model, which is not at the reader at first.
+// TestAReaderReportsAMissingModel follows a writer whose index has an embedder with a local model, which the reader lacks at first.
 func TestAReaderReportsAMissingModel(t *testing.T) {
 	models := [2]string{t.TempDir(), t.TempDir()}
 	model := func(i int) string { return filepath.Join(models[i], "org", "tiny", "main") }
@@ -280,11 +280,11 @@ func TestAReaderReportsAMissingModel(t *testing.T) {
 		t.Errorf("the writer lacks a model: %s", b)
 	}
 	if b, _ := p.reader.ask("GET", "/metrics", ""); !strings.Contains(b, "svc_group_missing_models 1\n") {
-		t.Errorf("the metrics do not say that a model is missing")
+		t.Errorf("the metrics do not report a missing model")
 	}
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.reader.log.String(), "lacks models of embedders"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the log does not say that a model is missing: %s", p.reader.log)
+			t.Fatalf("the log does not report a missing model: %s", p.reader.log)
 		}
 	}
 	if b := search(); !strings.Contains(b, "vector_embedding_error") {
@@ -297,7 +297,7 @@ func TestAReaderReportsAMissingModel(t *testing.T) {
 	}
 	transformertest.Make(t, model(1), "bert", "F32", tokenizer, 300, 7)
 	if b, _ := p.reader.ask("GET", "/group", ""); strings.Contains(b, "missingModels") {
-		t.Errorf("the model is there: %s", b)
+		t.Errorf("after the model was installed: %s", b)
 	}
 	if b := search(); !strings.Contains(b, `"hits":[{"id":1`) {
 		t.Errorf("with the model: %s", b)

@@ -10,8 +10,8 @@ import (
 	"svc/internal/group"
 )
 
-// TestAReaderOfAnInstanceOfANetwork: a reader answers as the instance whose data it follows, also while that is away, and continues as that
-// instance after a promotion.
+// TestAReaderOfAnInstanceOfANetwork checks that a reader answers as the instance that it follows, also while that is away, and continues
+// as that instance after a promotion.
 func TestAReaderOfAnInstanceOfANetwork(t *testing.T) {
 	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t, 1, "127.0.0.1"))
 	options := []string{"--master-key", groupKey}
@@ -60,7 +60,7 @@ func TestAReaderOfAnInstanceOfANetwork(t *testing.T) {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("%s: %s %s is answered %d\n%s\nwant\n%s", what, q[0], q[1], status, text, want[q])
+					t.Fatalf("%s: the answer to %s %s is %d\n%s\nwant\n%s", what, q[0], q[1], status, text, want[q])
 				}
 			}
 		}
@@ -83,7 +83,7 @@ func TestAReaderOfAnInstanceOfANetwork(t *testing.T) {
 	b.finishAll()
 	take()
 	same("after a change of the network")
-	// Other instances are answered by the writer.
+	// The writer answers requests of other instances.
 	merged := func() (int, string) {
 		req, _ := http.NewRequest("POST", r.url+"/multi-search", strings.NewReader(`{"federation":{},"queries":[{"useNetwork":false,"indexUid":"m","q":"word"}]}`))
 		for name, value := range map[string]string{"Svc-Proxy-Search": "true", "Content-Type": "application/json", "Authorization": "Bearer " + groupKey} {
@@ -99,14 +99,14 @@ func TestAReaderOfAnInstanceOfANetwork(t *testing.T) {
 	var n struct{ Version string }
 	b.must("GET", "/network", "", &n)
 	if status, version := merged(); status != 200 || version != n.Version {
-		t.Errorf("another instance is answered %d by version %q, want %q", status, version, n.Version)
+		t.Errorf("the answer to another instance is %d with version %q, want %q", status, version, n.Version)
 	}
 	b.kill()
 	if status, _ := merged(); status != 503 {
-		t.Errorf("without the writer, another instance is answered %d", status)
+		t.Errorf("without the writer, the answer to another instance is %d", status)
 	}
 	same("without the writer")
-	// Promoted, the reader is the instance. The others need its address.
+	// The promoted reader becomes the instance. The others need its address.
 	r.must("POST", "/group/promote", `{"force":true}`, nil)
 	a.change(fmt.Sprintf(`{"remotes":{"b":{"url":"http://%s"}}}`, r.reached()))
 	a.must("POST", "/indexes/m/documents", "["+strings.ReplaceAll(strings.Join(docs, ","), "word", "other")+"]", nil)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestReadersThatAreRefused: a reader that cannot be one ends with an error that says why, and the writer goes on.
+// TestReadersThatAreRefused checks that a refused reader stops with an error that says why, and that the writer keeps working.
 func TestReadersThatAreRefused(t *testing.T) {
 	p := newPair(t)
 	p.reader.ask("POST", "/indexes/a/documents", `[{"id":1,"text":"word"}]`)
@@ -20,7 +20,7 @@ func TestReadersThatAreRefused(t *testing.T) {
 	if err := start(t, lone).stop(); err != nil {
 		t.Fatal(err)
 	}
-	// options are those of a reader, one of which has another value.
+	// options returns the options of a reader with one of them changed.
 	options := func(name, value string) []string {
 		all := append(slices.Clone(p.common), "--group-role", "reader", "--group-join", fmt.Sprintf("127.0.0.1:%d", p.port))
 		if i := slices.Index(all, name); i >= 0 {

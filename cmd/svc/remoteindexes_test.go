@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestDeletionOfIndexesEndsWithASignal interrupts the deletion of three indexes during the second.
-func TestDeletionOfIndexesEndsWithASignal(t *testing.T) {
+// TestASignalStopsTheDeletionOfIndexes interrupts the deletion of three indexes during the second one.
+func TestASignalStopsTheDeletionOfIndexes(t *testing.T) {
 	own, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 	"svc/internal/publish"
 )
 
-// TestAnIndexIsRestoredIntoARunningServer restores indexes of earlier and of the last position into the server that publishes them.
+// TestAnIndexIsRestoredIntoARunningServer restores indexes of earlier positions and of the last one into the server that publishes them.
 func TestAnIndexIsRestoredIntoARunningServer(t *testing.T) {
 	from := "file://" + filepath.ToSlash(t.TempDir())
 	m := groupMember{start(t, filepath.Join(t.TempDir(), "data"), "--master-key", groupKey, "--publish", from, "--publish-interval", "10ms")}
@@ -50,7 +50,7 @@ func TestAnIndexIsRestoredIntoARunningServer(t *testing.T) {
 		untilPublished(t, restoreCommand{From: from, MasterKey: groupKey}, position)
 	}
 	_, header := m.ask("GET", "/health", "")
-	published(header.Get("Svc-Position")) // later positions can be restored, earlier ones cannot
+	published(header.Get("Svc-Position")) // later positions are published, earlier ones are not
 	change("PATCH", "/indexes/films/settings", `{"filterableAttributes": ["year"], "embedders": {"own": {"source": "userProvided", "dimensions": 2}}}`)
 	before := change("POST", "/indexes/films/documents?primaryKey=key", `[{"key": 1, "year": 1980, "_vectors": {"own": [0.5, 1]}}, {"key": 2, "year": 1990, "_vectors": {"own": null}}]`)
 	first := state("films")
@@ -105,7 +105,7 @@ func TestAnIndexIsRestoredIntoARunningServer(t *testing.T) {
 			t.Errorf("%s as %s: %v: %s", x.index, x.as, err, out)
 		case x.fails == "":
 			if got := state(name); !reflect.DeepEqual(got, x.want) {
-				t.Errorf("%s at %s is restored as\n%v, and was\n%v", x.index, x.at, got, x.want)
+				t.Errorf("%s at %s is restored as\n%v, want\n%v", x.index, x.at, got, x.want)
 			}
 		}
 		if x.indexes != "" && indexes() != x.indexes {
@@ -117,8 +117,8 @@ func TestAnIndexIsRestoredIntoARunningServer(t *testing.T) {
 	}
 }
 
-// TestARestoreOfAnIndexThatFails has requests of a restore fail, one after the other: no part of the index is left.
-func TestARestoreOfAnIndexThatFails(t *testing.T) {
+// TestAFailedRestoreOfAnIndex fails the requests of a restore one after the other: no part of the index may be left.
+func TestAFailedRestoreOfAnIndex(t *testing.T) {
 	from := "file://" + filepath.ToSlash(t.TempDir())
 	dir := filepath.Join(t.TempDir(), "data")
 	m := groupMember{start(t, dir, "--master-key", groupKey, "--publish", from, "--publish-interval", "10ms")}
@@ -133,7 +133,7 @@ func TestARestoreOfAnIndexThatFails(t *testing.T) {
 	}
 	pass := httputil.NewSingleHostReverseProxy(to)
 	for n := 0; ; n++ {
-		var asked []string // but for tasks
+		var asked []string // except requests for tasks
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasPrefix(r.URL.Path, "/tasks/") {
 				asked = append(asked, r.Method)
@@ -149,7 +149,7 @@ func TestARestoreOfAnIndexThatFails(t *testing.T) {
 		proxy.Close()
 		(&pair{t: t, writer: m}).idle()
 		indexes, _ := m.ask("GET", "/indexes", "")
-		if len(asked) <= n { // nothing failed
+		if len(asked) <= n { // no request failed
 			if err != nil || !strings.Contains(indexes, `"copy"`) {
 				t.Errorf("%v: %s", err, indexes)
 			}
@@ -164,9 +164,9 @@ func TestARestoreOfAnIndexThatFails(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARestoreOfAnIndexIsUnseen has the answers to the last step of a restore lost in a proxy: whatever the server then does, the
-// former index and the restored one are left where nobody knows which has the name.
-func TestTheEndOfARestoreOfAnIndexIsUnseen(t *testing.T) {
+// TestLostAnswersAtTheEndOfARestore loses the answers to the last step of a restore in a proxy. If the command cannot know which index has
+// the name, it must leave both the former and the restored one.
+func TestLostAnswersAtTheEndOfARestore(t *testing.T) {
 	from := "file://" + filepath.ToSlash(t.TempDir())
 	m := groupMember{start(t, filepath.Join(t.TempDir(), "data"), "--master-key", groupKey, "--publish", from, "--publish-interval", "10ms")}
 	m.ask("POST", "/indexes/films/documents", `[{"id": 1}]`)
@@ -184,18 +184,18 @@ func TestTheEndOfARestoreOfAnIndexIsUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []struct {
-		lost    string // what the proxy loses, once the server has the last request
+		lost    string // what the proxy loses after the last request arrived
 		replace bool
 		fails   string // "": the restore succeeds
-		left    int    // indexes beside films
+		left    int    // other indexes than films
 	}{
 		{"the answer", false, "it is unknown whether restore-", 1},
 		{"the answer", true, "it is unknown whether restore-", 2},
-		{"the first look at the task", false, "", 1},
-		{"the first look at the task", true, "", 1},
-		{"all looks at the task", false, "it is unknown whether restore-", 1},
-		{"all looks at the task", true, "it is unknown whether restore-", 2},
-		{"the command", false, "", 1}, // it is interrupted
+		{"the first poll of the task", false, "", 1},
+		{"the first poll of the task", true, "", 1},
+		{"all polls of the task", false, "it is unknown whether restore-", 1},
+		{"all polls of the task", true, "it is unknown whether restore-", 2},
+		{"the command", false, "", 1}, // the command is interrupted
 		{"the command", true, "", 1},
 		{"the request", true, "is refused", 1},
 	} {
@@ -224,7 +224,7 @@ func TestTheEndOfARestoreOfAnIndexIsUnseen(t *testing.T) {
 					if x.lost == "the command" {
 						stop()
 					}
-					if x.lost == "all looks at the task" || x.lost == "the first look at the task" && looks == 1 {
+					if x.lost == "all polls of the task" || x.lost == "the first poll of the task" && looks == 1 {
 						w.WriteHeader(http.StatusForbidden)
 						return
 					}
@@ -281,7 +281,7 @@ func TestTheEndOfARestoreOfAnIndexIsUnseen(t *testing.T) {
 	}
 }
 
-// untilPublished waits until a position or a later one can be restored.
+// untilPublished waits until a position, or a later one, can be restored.
 func untilPublished(t *testing.T, c restoreCommand, position string) {
 	t.Helper()
 	want, err := group.ParsePosition(position)

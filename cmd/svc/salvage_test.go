@@ -22,7 +22,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// runCommand runs a command and returns its exit code and what it printed.
+// runCommand runs a command and returns its exit code and output.
 func runCommand(args ...string) (code int, out, errs string) {
 	var o, e bytes.Buffer
 	p := program{getenv: func(string) (string, bool) { return "", false }, out: &o, err: &e}
@@ -61,7 +61,7 @@ func entriesOf(t *testing.T, name string) map[string]string {
 	}
 }
 
-// byID returns the lines of documents by their ids.
+// byID returns the lines of documents by id.
 func byID(t *testing.T, lines string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -75,7 +75,7 @@ func byID(t *testing.T, lines string) map[string]string {
 	return all
 }
 
-// treeOf returns the content of all files below a directory, by their paths in it.
+// treeOf returns the content of all files below a directory by path.
 func treeOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -106,11 +106,11 @@ func writeTree(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// salvageable makes a data directory with a bit of everything, and returns it with its files.
+// salvageable returns a data directory with all kinds of content, and its files.
 func salvageable(t *testing.T) (dir string, files map[string]string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "db")
-	in := start(t, dir, "--max-indexing-threads", "1") // so that the documents are in one segment
+	in := start(t, dir, "--max-indexing-threads", "1") // to get one segment
 	in.run("PATCH", "/indexes/big/settings", `{"stopWords":["the"],"filterableAttributes":["n"],"embedders":{"m":{"source":"userProvided","dimensions":2}}}`)
 	r := rand.New(rand.NewPCG(1, 2))
 	var docs []string
@@ -135,8 +135,8 @@ func salvageable(t *testing.T) (dir string, files map[string]string) {
 	return dir, treeOf(t, dir)
 }
 
-// TestSalvage damages a data directory at random places. What comes out of it is right, what is missing is named, the directory stays as it
-// is, and the dump can be imported.
+// TestSalvage damages a data directory at random places. What is salvaged must be right, what is missing must be reported, the directory
+// must not change, and the dump must be importable.
 func TestSalvage(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -187,7 +187,7 @@ func TestSalvage(t *testing.T) {
 			t.Errorf("%s: the directory has changed", what)
 		}
 		if name == versionFile && code != 0 && strings.Contains(errs, "another product") || strings.Contains(errs, "format version") {
-			continue // as it should be
+			continue // as expected
 		}
 		if _, err := os.Stat(dump); err != nil {
 			t.Fatalf("%s: %v\n%s%s", what, err, out, errs)
@@ -211,13 +211,13 @@ func TestSalvage(t *testing.T) {
 				case have[id] == "":
 					missing++
 					if !strings.Contains(out, " "+id) && !strings.Contains(out, filepath.Base(name)) {
-						t.Errorf("%s: document %s of %s is missing, and nothing tells:\n%s", what, id, uid, out)
+						t.Errorf("%s: missing document %s of %s is not reported:\n%s", what, id, uid, out)
 					}
 				case !strings.Contains(line, have[id][:len(have[id])/2]) && !strings.Contains(have[id], "replaced"):
-					// Vectors may be lost, and without a manifest what was replaced last comes back.
+					// Vectors may be lost, and without a manifest the last replaced documents come back.
 					t.Errorf("%s: document %s of %s is %.200s", what, id, uid, have[id])
 				case !strings.Contains(out, "missing: "):
-					t.Errorf("%s: document %s of %s is %.200s, and nothing tells:\n%s", what, id, uid, have[id], out)
+					t.Errorf("%s: document %s of %s is %.200s, which is not reported:\n%s", what, id, uid, have[id], out)
 				}
 			}
 		}
@@ -238,11 +238,11 @@ func TestSalvage(t *testing.T) {
 		}
 	}
 	if complete == 0 || complete == 40 {
-		t.Errorf("%d of 40 came out whole", complete)
+		t.Errorf("%d of 40 were salvaged completely", complete)
 	}
 }
 
-// importSalvaged imports a dump into a new server, which must have all of it.
+// importSalvaged imports a dump into a new server, which must have all of its content.
 func importSalvaged(t *testing.T, what, dump string, entries map[string]string) {
 	t.Helper()
 	in, err := tryStart(t, filepath.Join(t.TempDir(), "db"), "--import-dump", dump)
@@ -263,8 +263,9 @@ func importSalvaged(t *testing.T, what, dump string, entries map[string]string) 
 	}
 }
 
-// What a server has open is not read beside it, and what no svc made is refused.
-func TestSalvageRefusesWhatIsInUse(t *testing.T) {
+// TestSalvageRefusesDirectoriesInUse checks that salvage refuses a directory that a server has open, and directories that svc
+// did not create.
+func TestSalvageRefusesDirectoriesInUse(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "db")
 	in := start(t, db)
 	out := filepath.Join(t.TempDir(), "out.dump")
@@ -296,7 +297,7 @@ func TestSalvageRefusesWhatIsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := openDataDir(vfs.OS, db, "", nil); err == nil || !strings.Contains(err.Error(), "another svc") {
-		t.Errorf("a server starts beside it: %v", err)
+		t.Errorf("a server starts during a salvage: %v", err)
 	}
 	if err := held.Close(); err != nil {
 		t.Error(err)
@@ -309,7 +310,7 @@ func TestSalvageRefusesWhatIsInUse(t *testing.T) {
 	}
 }
 
-// Without its manifest and its table the documents of a segment are found all the same.
+// TestSalvageOfASegment finds the documents of a segment without its manifest and its table.
 func TestSalvageOfASegment(t *testing.T) {
 	dir, files := salvageable(t)
 	var name string
@@ -344,7 +345,7 @@ func TestSalvageOfASegment(t *testing.T) {
 	}
 }
 
-// The tests that the documentation names exist.
+// TestPromisesNameTheirTests checks that the tests which the documentation names exist.
 func TestPromisesNameTheirTests(t *testing.T) {
 	b, err := os.ReadFile("../../docs/operations/failures.md")
 	if err != nil {
@@ -370,6 +371,6 @@ func TestPromisesNameTheirTests(t *testing.T) {
 		return err
 	})
 	if err != nil || len(missing) > 0 {
-		t.Errorf("there is no %v (%v)", slices.Sorted(maps.Keys(missing)), err)
+		t.Errorf("tests named in the documentation do not exist: %v (%v)", slices.Sorted(maps.Keys(missing)), err)
 	}
 }

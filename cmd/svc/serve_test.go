@@ -39,7 +39,7 @@ func start(t *testing.T, db string, args ...string) *instance {
 	return in
 }
 
-// tryStart is start that returns why the server refuses to.
+// tryStart starts a server, or returns why it refuses to start.
 func tryStart(t *testing.T, db string, args ...string) (*instance, error) {
 	t.Helper()
 	p := program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: io.Discard}
@@ -50,7 +50,7 @@ func tryStart(t *testing.T, db string, args ...string) (*instance, error) {
 	return startWith(t, serverOptions(parsed))
 }
 
-// startWith is tryStart with options that were parsed before.
+// startWith is tryStart with parsed options.
 func startWith(t *testing.T, o *options) (*instance, error) {
 	t.Helper()
 	in := &instance{t: t, log: new(logstest.Buffer)}
@@ -82,7 +82,7 @@ func startWith(t *testing.T, o *options) (*instance, error) {
 	return in, nil
 }
 
-// stuck is the error of a server that does not stop: the stacks of all goroutines.
+// stuck is the error of a server that does not stop, with the stacks of all goroutines.
 type stuck string
 
 func (s stuck) Error() string { return "does not stop:\n" + string(s) }
@@ -127,7 +127,7 @@ func (in *instance) idle() {
 	in.t.Fatal("tasks do not end")
 }
 
-// TestStartAndStop writes, stops, starts again and finds everything.
+// TestStartAndStop writes, stops, restarts and finds everything.
 func TestStartAndStop(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "deep", "data")
 	in := start(t, db)
@@ -135,7 +135,7 @@ func TestStartAndStop(t *testing.T) {
 	in.call("PATCH", "/experimental-features", `{"containsFilter": true}`)
 	in.idle()
 
-	// Nobody else may open the directory meanwhile.
+	// No other process may open the directory at the same time.
 	p := program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: new(logstest.Buffer)}
 	if code := p.run([]string{"--db-path", db, "--http-addr", "127.0.0.1:0"}); code != exitFailure || !strings.Contains(p.err.(*logstest.Buffer).String(), "another svc is running") {
 		t.Errorf("a second process: %d %s", code, p.err)
@@ -163,14 +163,14 @@ func TestStartAndStop(t *testing.T) {
 		t.Fatalf("stop: %v", err)
 	}
 
-	// A file that is removed after its directory was listed is not damaged.
+	// A file that disappears after its directory was listed is not damaged.
 	if err := os.Symlink("removed", filepath.Join(db, "indexes", "gone.seg")); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	p.out = &out
 	if code := p.run([]string{"segment", "verify", filepath.Join(db, "gone.seg")}); code != exitFailure {
-		t.Errorf("verify of a file that is not there: %d", code)
+		t.Errorf("verify of a missing file: %d", code)
 	}
 	out.Reset()
 	if code := p.run([]string{"segment", "verify", db}); code != 0 || !strings.Contains(out.String(), " 0 damaged") || strings.HasPrefix(out.String(), "0 checked") {
@@ -178,7 +178,8 @@ func TestStartAndStop(t *testing.T) {
 	}
 }
 
-// TestLaunchedWebhook is told of a batch, with the secret that the API hides, only where its address is allowed.
+// TestLaunchedWebhook checks that the webhook of the command line gets a batch, with the secret that the API hides, only if its
+// address is allowed.
 func TestLaunchedWebhook(t *testing.T) {
 	told := make(chan string, 10)
 	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -202,11 +203,11 @@ func TestLaunchedWebhook(t *testing.T) {
 		}
 		in.call("POST", "/indexes/films/documents", `[{"id": 1}]`)
 		in.idle()
-		// A server that stops gives what is in line some seconds, which a machine that does much else may take for nothing.
+		// A stopping server delivers pending batches for some seconds, which may be too short on a busy machine.
 		ended := func() bool { return len(told) > 0 || strings.Contains(in.log.String(), "not allowed") }
 		for deadline := time.Now().Add(2 * time.Minute); !ended(); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("neither told nor refused: %s", in.log)
+				t.Fatalf("neither delivered nor refused: %s", in.log)
 			}
 		}
 		if err := in.stop(); err != nil {
@@ -221,10 +222,10 @@ func TestLaunchedWebhook(t *testing.T) {
 		select {
 		case got := <-told:
 			if !strings.HasPrefix(got, `Bearer launch-secret-0123456789 {"uid":0,`) || !strings.HasSuffix(got, "}\n") {
-				t.Errorf("told %s", got)
+				t.Errorf("delivered %s", got)
 			}
 		default:
-			t.Errorf("not told: %s", in.log)
+			t.Errorf("not delivered: %s", in.log)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// settler is a server whose requests run for some time.
+// settler is a server whose requests take some time.
 type settler time.Duration
 
 func (s settler) Settle(ctx context.Context) {
@@ -18,24 +18,25 @@ func (s settler) Settle(ctx context.Context) {
 	}
 }
 
-// TestALeaderThatStopsSettlesInTime: a leader that hands over waits for running requests, and for less time once it is told to stop.
+// TestALeaderThatStopsSettlesInTime checks how long a leader that hands over waits for running requests; the wait is shorter once it is
+// asked to stop.
 func TestALeaderThatStopsSettlesInTime(t *testing.T) {
 	if settleTime+lastSearches+lastBodies >= stopTime {
-		t.Error("nothing of the time of a stop is left to close the data")
+		t.Error("a stop leaves no time to close the data")
 	}
 	const never = time.Hour
 	for name, tt := range map[string]struct {
-		runs, stops, lost time.Duration // of requests; until it is told to stop, and until it has lost the lead
+		runs, stops, lost time.Duration // duration of requests; time until the stop, and until the lead is lost
 		want              time.Duration
 	}{
-		"all end":               {runs: time.Second, stops: never, lost: never, want: time.Second},
-		"some run long":         {runs: never, stops: never, lost: never, want: stopTime},
-		"it stops":              {runs: never, lost: never, want: settleTime},
-		"it stops meanwhile":    {runs: never, stops: time.Second, lost: never, want: time.Second + settleTime},
-		"it stops late":         {runs: never, stops: 4 * time.Second, lost: never, want: stopTime},
-		"all end after a stop":  {runs: 2 * time.Second, stops: time.Second, lost: never, want: 2 * time.Second},
-		"the lead is lost":      {runs: never, stops: never, lost: time.Second, want: time.Second},
-		"it is lost after that": {runs: never, stops: time.Second, lost: 2 * time.Second, want: 2 * time.Second},
+		"all end":              {runs: time.Second, stops: never, lost: never, want: time.Second},
+		"some run long":        {runs: never, stops: never, lost: never, want: stopTime},
+		"a stop":               {runs: never, lost: never, want: settleTime},
+		"a stop meanwhile":     {runs: never, stops: time.Second, lost: never, want: time.Second + settleTime},
+		"a late stop":          {runs: never, stops: 4 * time.Second, lost: never, want: stopTime},
+		"all end after a stop": {runs: 2 * time.Second, stops: time.Second, lost: never, want: 2 * time.Second},
+		"the lead is lost":     {runs: never, stops: never, lost: time.Second, want: time.Second},
+		"lost after a stop":    {runs: never, stops: time.Second, lost: 2 * time.Second, want: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestALeaderThatStopsSettlesInTime(t *testing.T) {
 				began := time.Now()
 				err, over := settle(settler(tt.runs), led, stops)
 				if took := time.Since(began); took != tt.want || over != (tt.lost < never) || over && !errors.Is(err, lost) {
-					t.Errorf("it ends after %v (lead lost: %v, %v), want %v", took, over, err, tt.want)
+					t.Errorf("settled after %v (lead lost: %v, %v), want %v", took, over, err, tt.want)
 				}
 			})
 		})

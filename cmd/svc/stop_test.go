@@ -20,26 +20,26 @@ import (
 	"svc/internal/logs/logstest"
 )
 
-// supervised is how long supervisors of containers wait after SIGTERM before they kill. That it takes longer is told; it fails only
-// after more than a loaded machine takes.
+// supervised is how long container supervisors wait between SIGTERM and the kill. A longer stop is logged; it fails only above what a
+// loaded machine needs.
 const (
 	supervised = 10 * time.Second
 	patience   = 9 * supervised
 )
 
-// stopping is a server that is at work when it is told to stop.
+// stopping is a server that is busy when it is stopped.
 type stopping struct {
 	t       *testing.T
 	process *exec.Cmd
 	address string
 	log     logstest.Buffer
-	filled  bool // it has documents
+	filled  bool // has documents
 }
 
-// TestStopsWhateverRuns sends SIGTERM in the midst of each kind of work, and of several at once.
-func TestStopsWhateverRuns(t *testing.T) {
+// TestStopsDuringAnyWork sends SIGTERM during each kind of work, and during several at once.
+func TestStopsDuringAnyWork(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a while")
+		t.Skip("takes a while")
 	}
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -47,7 +47,7 @@ func TestStopsWhateverRuns(t *testing.T) {
 	}))
 	t.Cleanup(hanging.Close)
 	t.Cleanup(hanging.CloseClientConnections)
-	// A remote that can take part in a network, until it is to take something.
+	// A remote that can join a network, but does not answer writes.
 	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := map[string]string{"/experimental-features": `{"network":true}`, "/tasks": `{"results":[]}`, "/network/change": `{"phase":"waiting"}`}[r.URL.Path]
 		if answer == "" {
@@ -79,7 +79,7 @@ func TestStopsWhateverRuns(t *testing.T) {
 			}
 			calls = strings.TrimSuffix(calls, ",") + "]"
 			s.beside(16, func() {
-				// One that has not come as a whole when the server stops is to be sent again.
+				// A client must repeat a request that arrived incompletely before the stop.
 				ends := []int{0, http.StatusOK, http.StatusRequestTimeout, http.StatusServiceUnavailable}
 				if status, answer := s.try("POST", "/mcp", "application/json", calls); !slices.Contains(ends, status) {
 					s.t.Errorf("many calls at once: %d %.300s", status, answer)
@@ -95,7 +95,7 @@ func TestStopsWhateverRuns(t *testing.T) {
 				s.call("POST", "/indexes/films/documents", "application/x-ndjson", documents(0, 60_000))
 			}
 		},
-		"a function without end": func(s *stopping) {
+		"an endless function": func(s *stopping) {
 			s.call("PATCH", "/experimental-features", "application/json", `{"editDocumentsByFunction":true}`)
 			s.fill(4000)
 			s.call("POST", "/indexes/films/documents/edit", "application/json", `{"function":"let n = 0; while n < 2000000 { n += 1; } doc.n = n;"}`)
@@ -131,11 +131,11 @@ func TestStopsWhateverRuns(t *testing.T) {
 			}
 			s.beside(1, func() { s.stream("POST", "/logs/stream", `{"target":"info"}`) })
 		},
-		"an outbox for who does not answer": func(s *stopping) {
+		"an outbox for a silent remote": func(s *stopping) {
 			s.call("PATCH", "/experimental-features", "application/json", `{"network":true}`)
 			s.beside(1, func() {
 				network := `{"self":"a","leader":"a","remotes":{"a":{"url":"http://` + s.address + `"},"b":{"url":"` + silent.URL + `"}},"shards":{"x":{"remotes":["a","b"]}}}`
-				for range 100 { // it is refused when a remote takes long to say that it can take part
+				for range 100 { // refused if a remote takes long to confirm that it can join
 					if status, _ := s.try("PATCH", "/network", "application/json", network); status < http.StatusInternalServerError {
 						return
 					}
@@ -150,9 +150,9 @@ func TestStopsWhateverRuns(t *testing.T) {
 			s.settle()
 		},
 	}
-	// Several at once. The documents are there before anything has the processors, and the last ones leave tasks that run.
+	// Several at once. Documents are added first, while processors are free, and the last kinds leave running tasks.
 	for _, together := range [][]string{
-		{"a webhook that hangs", "a chat", "streams", "half-sent bodies", "a function without end", "calls of tools", "searches"},
+		{"a webhook that hangs", "a chat", "streams", "half-sent bodies", "an endless function", "calls of tools", "searches"},
 		{"a webhook that hangs", "a chat", "streams", "half-sent bodies", "a provider that hangs", "an import", "searches"},
 	} {
 		var all []func(s *stopping)
@@ -168,28 +168,28 @@ func TestStopsWhateverRuns(t *testing.T) {
 	}
 	for name, work := range kinds {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of the time is that which requests have to end
+			t.Parallel() // most of the time is spent waiting for requests to end
 			s := launchStopping(t)
 			work(s)
-			time.Sleep(time.Second) // it gets under way
+			time.Sleep(time.Second) // lets the work begin
 			began := time.Now()
 			if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatalf("before it is told to stop: %v: %s", err, s.log.String())
+				t.Fatalf("before the stop: %v: %s", err, s.log.String())
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- s.process.Wait() }()
 			select {
 			case err := <-ended:
 				if err != nil {
-					t.Errorf("it ends with %v: %s", err, s.log.String())
+					t.Errorf("the server ends with %v: %s", err, s.log.String())
 				}
 				if took := time.Since(began); took > supervised {
-					t.Logf("it took %v: a supervisor would have killed it, were this machine its own", took)
+					t.Logf("the stop took %v: on a machine of its own, a supervisor would have killed it", took)
 				}
 			case <-time.After(patience):
-				s.process.Process.Signal(syscall.SIGQUIT) // its stacks tell what it waits for
+				s.process.Process.Signal(syscall.SIGQUIT) // its stacks show what it waits for
 				<-ended
-				t.Fatalf("it has not ended after %v: %s", patience, s.log.String())
+				t.Fatalf("the server has not stopped after %v: %s", patience, s.log.String())
 			}
 		})
 	}
@@ -212,11 +212,11 @@ func launchStopping(t *testing.T) *stopping {
 			return s
 		}
 	}
-	t.Fatalf("it does not start: %s", s.log.String())
+	t.Fatalf("the server does not start: %s", s.log.String())
 	return nil
 }
 
-// try sends a request, and reads the answer to its end, if there is one.
+// try sends a request, and reads the answer to its end if there is one.
 func (s *stopping) try(method, path, kind, body string) (status int, answer []byte) {
 	r, err := http.NewRequest(method, "http://"+s.address+path, strings.NewReader(body))
 	if err != nil {
@@ -246,7 +246,7 @@ func (s *stopping) call(method, path, kind, body string) []byte {
 	return answer
 }
 
-// stream reads what the server sends until it stops. Where other work has the processors, it may stop before it has seen the request.
+// stream reads what the server sends until it stops. A busy server may stop before it has read the request.
 func (s *stopping) stream(method, path, body string) {
 	ends := []int{0, http.StatusOK, http.StatusServiceUnavailable}
 	if status, answer := s.try(method, path, "application/json", body); !slices.Contains(ends, status) {
@@ -254,7 +254,7 @@ func (s *stopping) stream(method, path, body string) {
 	}
 }
 
-// beside has so many do something at the same time, until the test ends.
+// beside runs do n times at once until the test ends.
 func (s *stopping) beside(n int, do func()) {
 	var group sync.WaitGroup
 	for range n {
@@ -264,7 +264,7 @@ func (s *stopping) beside(n int, do func()) {
 	s.t.Cleanup(func() { s.process.Process.Kill() })
 }
 
-// half promises a body and sends a part of it.
+// half announces a body and sends a part of it.
 func (s *stopping) half(path string, promised, sent int) {
 	nc, err := net.Dial("tcp", s.address)
 	if err != nil {
@@ -276,7 +276,7 @@ func (s *stopping) half(path string, promised, sent int) {
 	io.Copy(io.Discard, nc)
 }
 
-// fill adds documents, if there are none, and waits until they are there.
+// fill adds documents, if there are none, and waits for them.
 func (s *stopping) fill(n int) {
 	s.t.Helper()
 	if s.filled {
@@ -292,22 +292,22 @@ func (s *stopping) settle() {
 	s.until("tasks end", "/tasks?statuses=enqueued,processing&limit=0", func(answer []byte) bool { return bytes.Contains(answer, []byte(`"total":0`)) })
 }
 
-// until asks until an answer is as it should be.
+// until sends a request until its answer satisfies a condition.
 func (s *stopping) until(what, path string, is func(answer []byte) bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(3 * patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		status, answer := s.try("GET", path, "", "")
 		if status == 0 {
-			s.t.Fatalf("the server has gone: %s\n%s", answer, s.log.String())
+			s.t.Fatalf("the server is gone: %s\n%s", answer, s.log.String())
 		}
 		if is(answer) {
 			return
 		}
 	}
-	s.t.Fatalf("it does not come to pass that %s:\n%s", what, s.log.String())
+	s.t.Fatalf("never: %s:\n%s", what, s.log.String())
 }
 
-// documents makes documents with ids from first on.
+// documents returns documents with ids from first on.
 func documents(first, n int) string {
 	var b strings.Builder
 	syllables := strings.Fields("ka to mi re na lo su vi pe dan ro")

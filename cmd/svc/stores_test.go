@@ -11,7 +11,7 @@ import (
 	"svc/internal/logs/logstest"
 )
 
-// refused starts a server that must not come up, and returns what it says.
+// refused starts a server that must not start, and returns its output.
 func refused(t *testing.T, db string) string {
 	t.Helper()
 	said := new(logstest.Buffer)
@@ -38,8 +38,9 @@ func tree(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// A store that was there and is gone, or empty, is damage: nothing new takes its place, and nothing beside it is cleared away.
-func TestAMissingStoreIsNotANewOne(t *testing.T) {
+// TestAMissingStoreIsNotReplaced checks that a store that is missing or empty counts as damage: no new one may replace it, and no other
+// file may be removed.
+func TestAMissingStoreIsNotReplaced(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "data")
 	in := start(t, db, "--experimental-max-number-of-batched-tasks", "1")
 	in.call("POST", "/indexes/films/documents", `[{"id": 1}]`)
@@ -63,7 +64,7 @@ func TestAMissingStoreIsNotANewOne(t *testing.T) {
 				t.Errorf("%s, empty %v: %s", name, empty, said)
 			}
 			if after := tree(t, db); after != before {
-				t.Errorf("%s, empty %v: there was\n%s\nand is\n%s", name, empty, before, after)
+				t.Errorf("%s, empty %v: before\n%s\nafter\n%s", name, empty, before, after)
 			}
 			if err := os.RemoveAll(file); err != nil {
 				t.Fatal(err)
@@ -79,7 +80,7 @@ func TestAMissingStoreIsNotANewOne(t *testing.T) {
 	}
 }
 
-// Whoever removes LOCK does not open the directory to a second process.
+// TestARemovedLockStillLocks removes LOCK, which must not allow a second process to open the directory.
 func TestARemovedLockStillLocks(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "data")
 	in := start(t, db)
@@ -92,7 +93,7 @@ func TestARemovedLockStillLocks(t *testing.T) {
 	if err != nil || len(manifests) != 1 {
 		t.Fatal(manifests, err)
 	}
-	stranger := filepath.Join(filepath.Dir(manifests[0]), "999999.seg") // as a batch that runs would be writing
+	stranger := filepath.Join(filepath.Dir(manifests[0]), "999999.seg") // as a running batch would write it
 	if err := os.WriteFile(stranger, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestARemovedLockStillLocks(t *testing.T) {
 		t.Error(said)
 	}
 	if _, err := os.Stat(stranger); err != nil {
-		t.Errorf("the refused process has cleared away what the first one writes: %v", err)
+		t.Errorf("the refused process removed a file of the first one: %v", err)
 	}
 	in.call("POST", "/indexes/films/documents", `[{"id": 2}]`)
 	in.idle()

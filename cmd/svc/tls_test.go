@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// certificate writes a certificate that vouches for itself, and its key.
+// certificate writes a self-signed certificate and its key.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -52,7 +52,7 @@ func certificate(t *testing.T) (cert, key string) {
 func TestHTTPS(t *testing.T) {
 	cert, key := certificate(t)
 	clientCert, clientKey := certificate(t)
-	// OCSPResponse (RFC 6960, 4.2.1): successful, and an empty sequence for the bytes that clients look into.
+	// OCSPResponse (RFC 6960, 4.2.1): successful, with an empty sequence as the bytes that clients check.
 	staple := []byte{0x30, 0x07, 0x0a, 0x01, 0x00, 0xa0, 0x02, 0x30, 0x00}
 	ocsp := filepath.Join(t.TempDir(), "ocsp.der")
 	if err := os.WriteFile(ocsp, staple, 0o600); err != nil {
@@ -61,7 +61,7 @@ func TestHTTPS(t *testing.T) {
 	in := start(t, filepath.Join(t.TempDir(), "data"),
 		"--ssl-cert-path", cert, "--ssl-key-path", key, "--ssl-auth-path", clientCert, "--ssl-require-auth", "--ssl-ocsp-path", ocsp)
 	if !strings.Contains(in.log.String(), "https://") {
-		t.Errorf("the greeting does not say https: %s", in.log)
+		t.Errorf("the start message does not say https: %s", in.log)
 	}
 	b, err := os.ReadFile(cert)
 	if err != nil {

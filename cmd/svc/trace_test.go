@@ -14,11 +14,11 @@ import (
 	"svc/internal/trace/tracetest"
 )
 
-// TestTraces: two instances and an embedder, and what a collector gets of a search that reaches all of them, and of what else runs.
+// TestTraces checks what a collector gets of a search that reaches two instances and an embedder, and of other work.
 func TestTraces(t *testing.T) {
 	c := tracetest.New(t)
 	var mu sync.Mutex
-	var forwarded []string // what the embedder got of the trace
+	var forwarded []string // trace headers that the embedder got
 	embedder := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -44,7 +44,8 @@ func TestTraces(t *testing.T) {
 	a.call("POST", "/multi-search", `{"federation":{},"queries":[{"indexUid":"films","q":"a"},{"indexUid":"films","q":"a","federationOptions":{"remote":"b"}}]}`)
 	a.call("GET", "/indexes/none", "")
 	a.call("GET", "/health", "")
-	// An instance that stops gives the collector a second, which a loaded machine may take for nothing: what comes last is waited for.
+	// A stopping instance sends spans to the collector for one second, which may be too short on a loaded machine, so wait for the
+	// last ones first.
 	came := func() bool {
 		missing, federated, batches := 0, 0, 0
 		for _, s := range c.Spans() {
@@ -61,7 +62,7 @@ func TestTraces(t *testing.T) {
 	}
 	for deadline := time.Now().Add(2 * time.Minute); !came(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the collector lacks something: %+v", c.Spans())
+			t.Fatalf("spans are missing: %+v", c.Spans())
 		}
 	}
 	for _, in := range all {
@@ -81,7 +82,7 @@ func TestTraces(t *testing.T) {
 			for _, s := range spans {
 				names = append(names, s.Name)
 			}
-			t.Fatalf("there is no %q below %q, of %q", name, parent, names)
+			t.Fatalf("no span %q below %q, got %q", name, parent, names)
 		}
 		return spans[i]
 	}
@@ -105,16 +106,16 @@ func TestTraces(t *testing.T) {
 	}
 	batch := slices.IndexFunc(spans, func(s tracetest.Span) bool { return s.Name == "batch" && s.Attributes["svc.type"] == "indexCompaction" })
 	if batch < 0 {
-		t.Fatal("there is no batch of the compaction")
+		t.Fatal("no span for the batch of the compaction")
 	}
 	if i := slices.IndexFunc(spans, func(s tracetest.Span) bool { return s.Name == "merge" && s.Parent == spans[batch].ID }); i < 0 || spans[i].Attributes["svc.index"] != "films" {
-		t.Error("there is no merge of the compaction")
+		t.Error("no span for the merge of the compaction")
 	}
 	if slices.ContainsFunc(spans, func(s tracetest.Span) bool { return strings.Contains(s.Name, "/health") }) {
-		t.Error("questions for the health are traced")
+		t.Error("health checks are traced")
 	}
 	if len(forwarded) == 0 || slices.ContainsFunc(forwarded, func(h string) bool { return h != "" }) {
-		t.Errorf("the embedder learns of the trace: %q", forwarded)
+		t.Errorf("the embedder gets trace headers: %q", forwarded)
 	}
 	if h := c.Requests()[0].Header; h.Get("X-Tenant") != "films" || h.Get("Authorization") != "Bearer a=b" {
 		t.Errorf("headers %v", h)

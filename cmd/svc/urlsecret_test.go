@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// guarded is a service behind a user, a password and a token. It quotes what it was sent and refuses everything, so that there are errors.
+// guarded is a service that requires a user, a password and a token. It quotes the request and refuses it, so that there are errors.
 type guarded struct {
 	*httptest.Server
 	mu       sync.Mutex
-	admitted map[string]int // requests that have them all, by the first element of the path
+	admitted map[string]int // requests with all of them, by the first path element
 }
 
 func newGuarded(t *testing.T) *guarded {
@@ -43,7 +43,7 @@ func (g *guarded) count(place string) int {
 	return g.admitted[place]
 }
 
-// TestSecretsOfURLsStayHidden: what gives access in a URL is hidden in answers, tasks and the log, and who sends back what they were shown
+// TestSecretsOfURLsStayHidden checks that secrets in URLs are hidden in answers, tasks and the log, and that sending back what was shown
 // changes nothing.
 func TestSecretsOfURLsStayHidden(t *testing.T) {
 	g := newGuarded(t)
@@ -79,7 +79,7 @@ func TestSecretsOfURLsStayHidden(t *testing.T) {
 		method, path  string
 		body          func(url string) string
 		read          string
-		use, with, at string // what has the service asked
+		use, with, at string // requests that use the service
 	}{
 		{"hook", address("hook"), hidden("hook"), "PATCH", "/webhooks/" + hook.UUID, func(url string) string { return fmt.Sprintf(`{"url":%q}`, url) },
 			"/webhooks", "POST", `{"uid":"made"}`, "/indexes"},
@@ -106,7 +106,7 @@ func TestSecretsOfURLsStayHidden(t *testing.T) {
 				}
 			}
 		}
-		if tt.place == "export" { // an address of its own in each request: there is nothing to send back
+		if tt.place == "export" { // each request has its own address, so there is nothing to send back
 			ask(tt.method, tt.path, tt.body(without(tt.url)))
 			settle()
 			if text := ask("GET", tt.read, ""); !strings.Contains(text, without(tt.shown)) {
@@ -134,7 +134,7 @@ func TestSecretsOfURLsStayHidden(t *testing.T) {
 				t.Fatalf("%s: the secrets are lost: %s", tt.place, said.String())
 			}
 		}
-		// who sends them elsewhere gets none of them
+		// sending them to another host gives none of them
 		other := newGuarded(t)
 		ask(tt.method, tt.path, tt.body(strings.Replace(tt.shown, strings.TrimPrefix(g.URL, "http://"), strings.TrimPrefix(other.URL, "http://"), 1)))
 		settle()
@@ -158,6 +158,6 @@ func TestSecretsOfURLsStayHidden(t *testing.T) {
 		t.Errorf("shown is …%s…", text[max(at-300, 0):min(at+60, len(text))])
 	}
 	if strings.Count(text, "XXX... are refused") < 3 {
-		t.Error("no answer of the service is quoted")
+		t.Error("no error quotes an answer of the service")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// TestLostLead: an error of another kind is not taken for the loss of the lead.
+// TestLostLead checks that only the loss of the lead counts as such, not other errors.
 func TestLostLead(t *testing.T) {
 	lost, disk := error(apierr.New("no_writer", "lost")), errors.New("disk full")
 	for _, x := range []struct {

@@ -18,7 +18,7 @@ import (
 	"svc/internal/history"
 )
 
-// historian asks any of the voters for things whose answers must be linearizable. It reads with Svc-Min-Position.
+// historian sends requests to any voter whose answers must be linearizable. It reads with Svc-Min-Position.
 type historian struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -34,20 +34,20 @@ type historians struct {
 
 	mu   sync.Mutex
 	keys []historyKey
-	next int // value
+	next int // next value
 }
 
-// register is a document, or a setting, that tasks change. It has an index of its own.
+// register is a document or a setting that tasks change. It has its own index.
 type register struct {
 	uid     string
 	setting bool
 
 	mu    sync.Mutex
-	acked []positioned // writes, and ends of tasks
+	acked []positioned // acknowledged writes, and ends of tasks
 	ops   int
 }
 
-// positioned is an operation whose answer told a position.
+// positioned is an operation whose answer had a position.
 type positioned struct {
 	*history.Op
 	position string
@@ -58,10 +58,10 @@ type historyKey struct{ uid, value string }
 // mostOps bounds the operations of a register in a round.
 const mostOps = 150
 
-// latest has a member answer with all that was acknowledged before the request.
+// latest makes a member answer with everything acknowledged before the request.
 const latest = "latest"
 
-// ask sends a request. The status is 0 without an answer, or with one that leaves open what was done.
+// ask sends a request. The status is 0 without an answer, or if the answer leaves the outcome open.
 func (c *historian) ask(url, method, path, key, position string, body string, into any) (status int, at string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
@@ -85,7 +85,7 @@ func (c *historian) ask(url, method, path, key, position string, body string, in
 		return 0, ""
 	}
 	switch resp.StatusCode {
-	case http.StatusUnprocessableEntity, http.StatusRequestTimeout: // the disk is full, or the machine is too busy to read the body
+	case http.StatusUnprocessableEntity, http.StatusRequestTimeout: // full disk, or the machine is too busy to read the body
 		return 0, ""
 	}
 	if into != nil && resp.StatusCode < 300 {
@@ -103,13 +103,13 @@ func (c *historian) record(o *history.Op, do func() bool) {
 	c.all.Add(o)
 }
 
-// refuse reports an answer that no request here may have.
+// refuse reports an answer that is never right here.
 func (c *historian) refuse(o *history.Op, status int) bool {
 	c.t.Errorf("%v: status %d", o, status)
 	return false
 }
 
-// run asks until stop is closed.
+// run sends requests until stop is closed.
 func (c *historian) run(urls []string, stop <-chan struct{}) {
 	for {
 		select {
@@ -123,7 +123,7 @@ func (c *historian) run(urls []string, stop <-chan struct{}) {
 		} else {
 			c.register(url, c.all.registers[c.r.IntN(len(c.all.registers))])
 		}
-		time.Sleep(time.Duration(c.r.IntN(5)) * time.Millisecond) // the other clients write as fast as they can
+		time.Sleep(time.Duration(c.r.IntN(5)) * time.Millisecond) // the other clients write without pauses
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *historian) write(url string, g *register) {
 	g.told(o, at)
 }
 
-// told notes an operation that readers may ask to see.
+// told records an operation whose position readers may require.
 func (g *register) told(o *history.Op, at string) {
 	if o.Unknown || at == "" {
 		return
@@ -236,7 +236,7 @@ func (c *historian) list(url string, g *register) {
 	})
 }
 
-// read reads the value, as of the answer to another operation or of now.
+// read reads the value, as of another operation or as of now.
 func (c *historian) read(url string, g *register, after *positioned) {
 	o, position := &history.Op{Object: g.uid, Kind: history.Read}, latest
 	if after != nil {
@@ -260,7 +260,7 @@ func (c *historian) read(url string, g *register, after *positioned) {
 	})
 }
 
-// key makes, uses or deletes a key. A key belongs to the one who made it: a repeated request might make it again otherwise.
+// key creates, uses or deletes a key. Only the historian that created a key uses it: otherwise a retry might create it again.
 func (c *historian) key(url string) {
 	c.all.mu.Lock()
 	keys := slices.Clone(c.all.keys)
@@ -301,13 +301,13 @@ func (c *historian) key(url string) {
 	})
 }
 
-// newHistorians begins a history with registers of its own.
+// newHistorians starts a history with its own registers.
 func newHistorians(t *testing.T, seed uint64, round int) (*historians, []*historian) {
 	h := &historians{Recorder: history.NewRecorder()}
 	for i := range 3 {
 		h.registers = append(h.registers, &register{uid: fmt.Sprintf("history-%d-%d", round, i), setting: i == 2})
 	}
-	h.next = 10_000 // no value is the default of a setting
+	h.next = 10_000 // so that no value is the default of a setting
 	var all []*historian
 	for i := range 3 {
 		all = append(all, &historian{t: t, r: rand.New(rand.NewPCG(seed, uint64(1000*round+100+i))), id: i, all: h})
@@ -318,7 +318,7 @@ func newHistorians(t *testing.T, seed uint64, round int) (*historians, []*histor
 // historyCount counts what was checked.
 type historyCount struct{ ops, unknown, objects, undecided int }
 
-// check asks all members for everything once more, and checks the history.
+// check reads everything from all members once more, and checks the history.
 func (h *historians) check(c *historian, urls []string, sum *historyCount) {
 	c.t.Helper()
 	for _, url := range urls {
@@ -340,7 +340,7 @@ func (h *historians) check(c *historian, urls []string, sum *historyCount) {
 			c.t.Errorf("the history of %s is not linearizable:\n%s", object, history.Print(ops))
 		case history.Undecided:
 			sum.undecided++
-			c.t.Logf("the history of %s has too many orders to try them all:\n%s", object, history.Print(ops))
+			c.t.Logf("the history of %s has too many possible orders:\n%s", object, history.Print(ops))
 		}
 	}
 }

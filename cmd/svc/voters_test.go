@@ -18,27 +18,27 @@ import (
 	"svc/internal/group"
 )
 
-var voterRounds = flag.Int("voter-rounds", 1, "how often TestVotersKeepWhatTheyAccept troubles a group")
+var voterRounds = flag.Int("voter-rounds", 1, "how often TestVotersKeepAcceptedWrites troubles a group")
 
-// voterRun is a group of three voters in processes of their own, and clients of all.
+// voterRun is a group of three voters in their own processes, and clients of all.
 type voterRun struct {
 	*groupRun
 	voters []*member
-	disks  map[*member]string // where the data of a voter are, if that can be filled
-	n      int                // of voters so far
-	rooms  []*namespace       // where no voter runs; see startVoterRun
-	homes  int                // addresses so far in rooms
-	deck   []*voterTrouble    // those that come next
+	disks  map[*member]string // small disks with the data of voters
+	n      int                // number of voters started so far
+	rooms  []*namespace       // unused namespaces; see startVoterRun
+	homes  int                // number of addresses used in namespaces
+	deck   []*voterTrouble    // the next troubles
 
-	program string   // of new voters; "": the one of this test
-	options []string // of all, beside those of the group
+	program string   // program of new voters; "": the one of this test
+	options []string // options of all, beside those of the group
 }
 
 func newVoterRun(t *testing.T, seed uint64, options ...string) *voterRun {
 	return startVoterRun(t, seed, "", nil, options...)
 }
 
-// startVoterRun starts them with a program; "": the one of this test. With rooms, each runs in one of its own.
+// startVoterRun starts the voters with a program; "": the one of this test. With rooms, each voter runs in its own namespace.
 func startVoterRun(t *testing.T, seed uint64, program string, rooms []*namespace, options ...string) *voterRun {
 	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}, disks: map[*member]string{}, rooms: rooms, program: program, options: options}
 	var join []string
@@ -56,7 +56,7 @@ func startVoterRun(t *testing.T, seed uint64, program string, rooms []*namespace
 	return g
 }
 
-// home returns a new address for a voter, and the room where it is, if there are rooms.
+// home returns a new address for a voter, and its namespace if there are any.
 func (g *voterRun) home() (addr string, room *namespace) {
 	if len(g.rooms) == 0 {
 		return freeAddress(), nil
@@ -83,10 +83,10 @@ func (g *voterRun) add(addr string, room *namespace, join []string) *member {
 	return m
 }
 
-// addr is where the other voters reach this one.
+// addr returns the address for the other voters.
 func (m *member) addr() string { return m.options[slices.Index(m.options, "--group-addr")+1] }
 
-// addresses are where voters reach each other.
+// addresses returns the addresses at which voters reach each other.
 func (g *voterRun) addresses() (all []string) {
 	for _, m := range g.voters {
 		all = append(all, m.addr())
@@ -101,7 +101,7 @@ func (g *voterRun) urls() (all []string) {
 	return all
 }
 
-// status asks a member for what it knows of the group; nil: it does not answer.
+// status returns the group as a member sees it, or nil if it does not answer.
 func (g *voterRun) status(i int) *group.Status {
 	req, err := http.NewRequest("GET", g.voters[i].url+"/group", nil)
 	if err != nil {
@@ -121,16 +121,16 @@ func (g *voterRun) status(i int) *group.Status {
 	return s
 }
 
-// standstill is how long a group may take for its next step, on any machine.
+// standstill is the longest time that a group may take for its next step on any machine.
 const standstill = 2 * time.Minute
 
-// until waits until the state of all members is as wanted, as long as the state of one of them still changes.
+// until waits until the states of all members satisfy a condition, as long as one of them still changes.
 func (g *voterRun) until(what string, is func(all []*group.Status) bool) {
 	g.t.Helper()
 	var all []*group.Status
 	last, moved := map[*member]string{}, time.Now()
 	end, bounded := g.t.Deadline()
-	end = end.Add(-standstill / 8) // to show what they do
+	end = end.Add(-standstill / 8) // to show what the members do
 	for ; time.Since(moved) < standstill && !(bounded && time.Now().After(end)); time.Sleep(10 * time.Millisecond) {
 		all = all[:0]
 		for i, m := range g.voters {
@@ -144,7 +144,7 @@ func (g *voterRun) until(what string, is func(all []*group.Status) bool) {
 			return
 		}
 	}
-	for _, m := range g.voters { // what hangs is in their logs then
+	for _, m := range g.voters { // their logs then show what hangs
 		_ = m.process.Process.Signal(syscall.SIGQUIT)
 	}
 	time.Sleep(time.Second)
@@ -152,7 +152,7 @@ func (g *voterRun) until(what string, is func(all []*group.Status) bool) {
 	g.t.Fatalf("the group is never %s: %s", what, b)
 }
 
-// step is what changes in the state of a member when it does something. Time alone changes nothing of it.
+// step returns the part of the state of a member that changes only if the member does something.
 func step(s *group.Status) string {
 	if s == nil {
 		return ""
@@ -167,7 +167,7 @@ func step(s *group.Status) string {
 	return text
 }
 
-// leader returns the member that the others know as the leader.
+// leader returns the member that the others name as leader.
 func (g *voterRun) leader() int {
 	g.t.Helper()
 	leader := -1
@@ -178,12 +178,12 @@ func (g *voterRun) leader() int {
 	return leader
 }
 
-// TestVotersKeepWhatTheyAccept writes to voters, and kills, stops or replaces the leader or another one meanwhile, fills its disk, cuts it
-// off from others in one or both directions, adds and removes voters, or has another one lead. Afterwards no acknowledged write is lost,
-// none was made twice, all members give the same answers, and what clients were answered meanwhile is linearizable.
-func TestVotersKeepWhatTheyAccept(t *testing.T) {
+// TestVotersKeepAcceptedWrites writes to voters while the leader or another voter is killed, stopped, replaced, cut off in one or both
+// directions, or has a full disk, and while voters are added and removed and the lead is transferred. No acknowledged write may be lost or
+// repeated, all members must give the same answers, and the answers to clients must be linearizable.
+func TestVotersKeepAcceptedWrites(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("processes are not stopped there")
+		t.Skip("this system cannot pause processes")
 	}
 	seed := *groupSeed
 	if seed == 0 {
@@ -192,7 +192,7 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	t.Logf("seed %d, %d rounds", seed, *voterRounds)
 	rooms, uncut := newNamespaces(t, mostVoters)
 	if uncut != nil {
-		t.Logf("nobody is cut off from others: %v", uncut)
+		t.Logf("no voter is cut off from others: %v", uncut)
 		rooms = nil
 	}
 	g := startVoterRun(t, seed, "", rooms)
@@ -258,11 +258,11 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 		}
 	}
 	if documents == 0 {
-		t.Error("nothing was acknowledged")
+		t.Error("no write was acknowledged")
 	}
 }
 
-// all waits until all members are voters, and know it of each other.
+// all waits until all members are voters and know it of each other.
 func (g *voterRun) all() {
 	g.t.Helper()
 	g.until("one in which all vote", func(all []*group.Status) bool {
@@ -272,7 +272,7 @@ func (g *voterRun) all() {
 	})
 }
 
-// agree compares the members when they are at one position and nothing runs.
+// agree compares the members when they have the same position and nothing runs.
 func (g *voterRun) agree() {
 	g.t.Helper()
 	g.until("at one position", func(all []*group.Status) bool {

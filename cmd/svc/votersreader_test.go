@@ -12,11 +12,11 @@ import (
 	"svc/internal/group"
 )
 
-// TestAReaderOfThreeVoters writes to three voters and to a reader of them, while the leader dies and comes back. No acknowledged write is
-// lost, and the reader answers as the leader does, byte for byte, at the same position.
+// TestAReaderOfThreeVoters writes to three voters and to a reader of them while the leader dies and comes back. No acknowledged write may
+// be lost, and the reader must give the same answers as the leader at the same position, byte for byte.
 func TestAReaderOfThreeVoters(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("processes are not stopped there")
+		t.Skip("this system cannot pause processes")
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -11,18 +11,18 @@ import (
 	"svc/internal/group"
 )
 
-// mostVoters is how many voters a group has that troubles let grow.
+// mostVoters is the number of voters up to which troubles let a group grow.
 const mostVoters = 5
 
-// voterTrouble is something that happens to a member, or to the group, while clients write.
+// voterTrouble is something that happens to a member or to the group while clients write.
 type voterTrouble struct {
-	what  string      // members were
-	often int         // in a deck
-	least int         // voters that it takes
-	most  int         // voters at which it still happens; 0: any
-	cuts  bool        // members off from others: only with rooms
-	fills bool        // a disk: only where each member has its own
-	do    func(i int) // to this member, or to the group
+	what  string      // what members were, for the log
+	often int         // number of times in a deck
+	least int         // fewest voters with which it is possible
+	most  int         // most voters with which it happens; 0: any
+	cuts  bool        // cuts members off: only with namespaces
+	fills bool        // fills a disk: only if each member has its own
+	do    func(i int) // acts on this member or on the group
 }
 
 func (g *voterRun) troubles() []voterTrouble {
@@ -34,24 +34,24 @@ func (g *voterRun) troubles() []voterTrouble {
 			resume(g.voters[i].process.Process)
 		}},
 		{what: "stopped in order", often: 2, do: g.stopped},
-		{what: "led by another one", often: 2, do: func(int) { g.transfer() }},
+		{what: "replaced as leader", often: 2, do: func(int) { g.transfer() }},
 		{what: "without room on the disk", often: 2, fills: true, do: func(i int) { g.fill(g.disks[g.voters[i]]) }},
 		{what: "added", often: 2, most: mostVoters - 1, do: func(int) { g.grow() }},
 		{what: "removed", often: 2, least: 2, do: func(int) { g.shrink() }},
-		{what: "given an empty disk", often: 1, least: 3, do: g.replace}, // of two, the other one has too little alone
+		{what: "given an empty disk", often: 1, least: 3, do: g.replace}, // of two voters, the other one alone is no majority
 		{what: "cut off from all", often: 2, least: 2, cuts: true, do: func(i int) {
 			g.voters[i].room.cut(true)
 			g.wait(4000)
 			g.voters[i].room.cut(false)
 		}},
 		{what: "cut off from one", often: 1, least: 2, cuts: true, do: func(i int) { g.muted(g.between(i, g.another(i), true)) }},
-		{what: "heard by nobody", often: 1, least: 2, cuts: true, do: func(i int) { g.muted(g.ways(i, true)) }},
-		{what: "hearing nobody", often: 1, least: 2, cuts: true, do: func(i int) { g.muted(g.ways(i, false)) }},
+		{what: "not heard by any other", often: 1, least: 2, cuts: true, do: func(i int) { g.muted(g.ways(i, true)) }},
+		{what: "hearing no other", often: 1, least: 2, cuts: true, do: func(i int) { g.muted(g.ways(i, false)) }},
 		{what: "not heard by one", often: 1, least: 2, cuts: true, do: func(i int) { g.muted(g.between(i, g.another(i), false)) }},
 	}
 }
 
-// shuffled returns all troubles that are possible here, each as often as it is to come, in any order.
+// shuffled returns all troubles that are possible here, each as often as it should occur, in random order.
 func (g *voterRun) shuffled() (deck []*voterTrouble) {
 	for _, x := range g.troubles() {
 		if x.cuts && g.voters[0].room == nil || x.fills && len(g.disks) == 0 {
@@ -83,13 +83,13 @@ func (g *voterRun) draw() *voterTrouble {
 	}
 }
 
-// another returns a voter other than this one.
+// another returns another voter.
 func (g *voterRun) another(i int) int { return (i + 1 + g.r.IntN(len(g.voters)-1)) % len(g.voters) }
 
-// direction is that of packets between two voters.
+// direction is the direction of packets between two voters.
 type direction struct{ from, to *namespace }
 
-// ways are those from a voter to all others, or to it.
+// ways returns the directions from a voter to all others, or to it.
 func (g *voterRun) ways(i int, from bool) (all []direction) {
 	for k, m := range g.voters {
 		switch {
@@ -103,7 +103,7 @@ func (g *voterRun) ways(i int, from bool) (all []direction) {
 	return all
 }
 
-// between are the way from a voter to another one, or both.
+// between returns the direction from a voter to another one, or both directions.
 func (g *voterRun) between(i, k int, both bool) []direction {
 	all := []direction{{g.voters[i].room, g.voters[k].room}}
 	if both {
@@ -112,7 +112,7 @@ func (g *voterRun) between(i, k int, both bool) []direction {
 	return all
 }
 
-// muted has packets vanish for some time.
+// muted drops packets for some time.
 func (g *voterRun) muted(ways []direction) {
 	g.t.Helper()
 	for _, w := range ways {
@@ -145,7 +145,7 @@ func (g *voterRun) stopped(i int) {
 	m.start()
 }
 
-// transfer asks any member to have another one lead.
+// transfer asks a random member to transfer the lead.
 func (g *voterRun) transfer() {
 	g.t.Helper()
 	if status, text, err := g.voters[g.r.IntN(len(g.voters))].ask("POST", "/group/transfer", "{}", nil); err != nil || status != 202 && status != 409 && status != 503 {
@@ -162,13 +162,13 @@ func (g *voterRun) replace(i int) {
 	if err := os.RemoveAll(m.data); err != nil {
 		g.t.Fatal(err)
 	}
-	// Those that it was started with may be gone.
+	// The voters that it was started with may be gone.
 	m.options[slices.Index(m.options, "--group-join")+1] = strings.Join(g.addresses(), ",")
 	m.start()
 	g.all()
 }
 
-// shrink removes a voter that does not lead.
+// shrink removes a voter other than the leader.
 func (g *voterRun) shrink() {
 	g.t.Helper()
 	gone := -1
@@ -198,7 +198,7 @@ func (g *voterRun) grow() {
 	g.all()
 }
 
-// fill leaves no room on the disk of a voter for some time.
+// fill fills the disk of a voter for some time.
 func (g *voterRun) fill(disk string) {
 	g.t.Helper()
 	name := filepath.Join(disk, "ballast")

@@ -17,10 +17,10 @@ import (
 	"svc/internal/webhook"
 )
 
-// hookReceiver notes the deliveries that it accepts, by their names.
+// hookReceiver records the deliveries that it accepts, by name.
 type hookReceiver struct {
 	mu    sync.Mutex
-	tasks map[string]string // bodies
+	tasks map[string]string // bodies by name
 	up    bool
 }
 
@@ -55,8 +55,9 @@ func (r *hookReceiver) wait(t *testing.T, s *crashServer, n int) {
 	}
 }
 
-// TestWebhooksHearOfAllBatches kills the program while its webhook's receiver is away. After the next start the receiver gets all.
-func TestWebhooksHearOfAllBatches(t *testing.T) {
+// TestWebhooksGetAllBatches kills the program while the receiver of its webhook is away. After the next start the receiver must
+// get all batches.
+func TestWebhooksGetAllBatches(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	r := &hookReceiver{tasks: map[string]string{}, up: true}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,7 +104,7 @@ func TestWebhooksHearOfAllBatches(t *testing.T) {
 	}
 
 	s := begin()
-	add(s, 0) // before there is a webhook
+	add(s, 0) // before the webhook exists
 	post(s, "/webhooks", `{"url": "`+address+`"}`)
 	add(s, 1)
 	r.wait(t, s, 1)
@@ -129,7 +130,7 @@ func TestWebhooksHearOfAllBatches(t *testing.T) {
 			t.Errorf("%s: %s", name, body)
 		}
 		if batch == "0" {
-			t.Error("the webhook hears of a batch that ended before it was created")
+			t.Error("the webhook gets a batch that ended before it was created")
 		}
 	}
 }
