@@ -176,6 +176,10 @@ func (b *chromium) try(session, method string, params, result any) (refused stri
 	return ""
 }
 
+// reloads loads a page again if one of its scripts or styles does not arrive. Chromium drops all requests in progress when the network
+// interfaces of the machine change, as they do in tests of cmd/svc that run at the same time.
+const reloads = `addEventListener("error", ({target}) => (target instanceof HTMLScriptElement || target instanceof HTMLLinkElement) && location.reload(), true)`
+
 // open opens an empty page in its own context, without stored data.
 func (b *chromium) open() *tab {
 	b.t.Helper()
@@ -190,6 +194,7 @@ func (b *chromium) open() *tab {
 	b.tabs[p.session] = p
 	b.mu.Unlock()
 	p.do("Page.enable", values{}, nil)
+	p.do("Page.addScriptToEvaluateOnNewDocument", values{"source": reloads}, nil)
 	return p
 }
 
@@ -250,7 +255,8 @@ func (p *tab) until(expression string) {
 		}
 		if time.Now().After(end) {
 			var text string
-			p.eval(`location.href + " " + (document.body?.innerText ?? "").slice(0, 2000)`, &text)
+			p.eval(`location.href + " " + (document.body?.innerText ?? "").slice(0, 2000) +
+				performance.getEntriesByType("resource").filter(e => !e.responseStatus).map(e => "\nnot loaded: " + e.name).join("")`, &text)
 			p.t.Fatalf("not true within a minute: %s: %s %s", expression, refused, text)
 		}
 	}
