@@ -176,9 +176,10 @@ func (b *chromium) try(session, method string, params, result any) (refused stri
 	return ""
 }
 
-// reloads loads a page again if one of its scripts or styles does not arrive. Chromium drops all requests in progress when the network
-// interfaces of the machine change, as they do in tests of cmd/svc that run at the same time.
-const reloads = `addEventListener("error", ({target}) => (target instanceof HTMLScriptElement || target instanceof HTMLLinkElement) && location.reload(), true)`
+// reloads loads a page again if a style or a script that is no module does not arrive; the page does so itself for its modules. Chromium
+// drops all requests in progress when the network interfaces of the machine change, as they do in tests of cmd/svc that run at the same
+// time.
+const reloads = `addEventListener("error", ({target}) => (target instanceof HTMLLinkElement || target instanceof HTMLScriptElement && target.type !== "module") && location.reload(), true)`
 
 // open opens an empty page in its own context, without stored data.
 func (b *chromium) open() *tab {

@@ -40,3 +40,16 @@ func TestDashboardSuggestsSearchesOfTheSample(t *testing.T) {
 			[...document.querySelectorAll(".hit mark")].map(m => m.textContent).join(" ").includes("` + mark + `") && document.querySelector(".score")`)
 	}
 }
+
+// TestDashboardReloadsLostModules keeps a module from a page: once it can be loaded, the page must appear without a click.
+func TestDashboardReloadsLostModules(t *testing.T) {
+	tab := startChromium(t).open()
+	_, url := openPage(t, Options{})
+	tab.do("Network.enable", values{}, nil)
+	tab.do("Network.setBlockedURLs", values{"urls": []string{"*/compare.js"}}, nil)
+	tab.goTo(url + "/")
+	tab.until(`performance.getEntriesByType("resource").some(e => e.name.endsWith("/compare.js")) && document.readyState === "complete"`)
+	tab.until(`document.getElementById("main").innerText === "" && performance.now() > 300`)
+	tab.do("Network.setBlockedURLs", values{"urls": []string{}}, nil)
+	tab.until(`document.querySelector(".steps")`)
+}

@@ -142,7 +142,7 @@ func TestDashboardSettings(t *testing.T) {
 
 	// The page knows the defaults of the server.
 	var defaults, settings map[string]any
-	tab.eval(`import(document.querySelector("script").src.replace("app.js", "settings.js")).then(m => m.defaults)`, &defaults)
+	tab.eval(`import(document.querySelector("script[type=module]").src.replace("app.js", "settings.js")).then(m => m.defaults)`, &defaults)
 	c.wait(c.json("POST", "/indexes", `{"uid":"new"}`))
 	if err := json.Unmarshal([]byte(c.get("/indexes/new/settings").body), &settings); err != nil {
 		t.Fatal(err)
