@@ -176,9 +176,8 @@ func (b *chromium) try(session, method string, params, result any) (refused stri
 	return ""
 }
 
-// reloads loads a page again if a style or a script that is no module does not arrive; the page does so itself for its modules. Chromium
-// drops all requests in progress when the network interfaces of the machine change, as they do in tests of cmd/svc that run at the same
-// time.
+// reloads reloads a page if a style sheet or a classic script fails to load; the page itself does so for its modules. Chromium drops all
+// requests in progress when the network interfaces of the machine change, which tests of cmd/svc do at the same time.
 const reloads = `addEventListener("error", ({target}) => (target instanceof HTMLLinkElement || target instanceof HTMLScriptElement && target.type !== "module") && location.reload(), true)`
 
 // open opens an empty page in its own context, without stored data.

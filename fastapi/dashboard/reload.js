@@ -1,2 +1,2 @@
-// Loads the page again if one of its modules does not arrive, as when the network changes meanwhile: without all of them none runs.
+// Reloads the page if one of its modules fails to load, for example because the network changed: then none of them runs.
 addEventListener("error", ({target}) => target instanceof HTMLScriptElement && setTimeout(() => location.reload(), 1000), true);
