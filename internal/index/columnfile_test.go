@@ -523,7 +523,7 @@ func flipSection(t *testing.T, name, section string, part float64) {
 	}
 }
 
-// TestCopiesHaveColumns checks that a copy of the indexes has the columns, and that a copy begun before the change has none of them.
+// TestCopiesHaveColumns checks that a copy of the indexes has the columns, and that a copy started before the change has none of them.
 func TestCopiesHaveColumns(t *testing.T) {
 	b, ix := withColumns(t)
 	defer func() { b.close() }()
