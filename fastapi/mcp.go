@@ -209,10 +209,10 @@ type exchange struct {
 	status int
 	body   []byte
 
-	mu    sync.Mutex
-	texts int64 // bytes of what tools answered
-	begun bool  // there was a call
-	over  bool
+	mu     sync.Mutex
+	texts  int64 // bytes of what tools answered
+	called bool  // there was a call before
+	over   bool
 }
 
 type exchangeKey struct{}
@@ -269,10 +269,10 @@ func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, 
 	}
 	r := requestOf(x.outer)
 	// A client that closes its sending side and waits for the answer looks gone, too. So the first call runs in any case.
-	if x.begun && r.gone() {
+	if x.called && r.gone() {
 		r.context().cancel()
 	}
-	x.begun = true
+	x.called = true
 	if err := r.context().Err(); err != nil { // timeout, disconnect or shutdown: drop the rest of a batch
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func requestOf(ctx *fasthttp.RequestCtx) *request {
 func (r *request) Close() error {
 	r.admitted.End()
 	r.endBulk()
-	if r.work.begun() {
+	if r.work.started() {
 		r.work.over(&canceled)
 	}
 	if r.conn != nil {
@@ -124,7 +124,7 @@ func (r *request) gone() bool { return r.conn != nil && r.conn.gone() }
 // context returns the context of the request's work. It ends on a timeout, when the client is seen to have disconnected, and when the
 // server can wait no longer.
 func (r *request) context() *work {
-	if !r.work.begun() {
+	if !r.work.started() {
 		return r.contextFrom(time.Now())
 	}
 	return &r.work
@@ -132,7 +132,7 @@ func (r *request) context() *work {
 
 // contextFrom is context for a caller that knows the time.
 func (r *request) contextFrom(now time.Time) *work {
-	if !r.work.begun() {
+	if !r.work.started() {
 		r.work.begin(r.span.In(r.server.searching), &r.account, now, maxSearchTime)
 	}
 	return &r.work

@@ -180,7 +180,7 @@ func (t *turn) yield(now time.Time) {
 			t.slots.leave(t, w)
 		}
 	}
-	if t.request != nil && t.request.work.begun() && t.request.gone() {
+	if t.request != nil && t.request.work.started() && t.request.gone() {
 		t.request.work.cancel()
 	}
 	t.since = time.Now()

@@ -133,7 +133,7 @@ func (w *walkQuery) add(n *walkNode) {
 	n.budget = max(0, w.budget(n.Word)-(n.len-1))
 	typed := []rune(n.Word)
 	var whole, longer [3][]string // by level: corrections, and words with a misspelt prefix
-	begun, asTyped := 0, false    // asTyped: some word starts with the exact prefix
+	prefixed, asTyped := 0, false // asTyped: some word starts with the exact prefix
 	n.levels[0][n.Word], n.levels[0][n.written()] = true, true
 	if n.Stop && slices.ContainsFunc(w.docs, func(d *walkDoc) bool { return d.words[n.written()] != nil }) {
 		asTyped = true
@@ -148,7 +148,7 @@ func (w *walkQuery) add(n *walkNode) {
 		if n.Prefix && strings.HasPrefix(word, n.Word) {
 			n.levels[0][word] = true
 			if w.tolerant[word] {
-				begun++
+				prefixed++
 			}
 		}
 		if n.budget == 0 || !w.tolerant[word] {
@@ -180,7 +180,7 @@ func (w *walkQuery) add(n *walkNode) {
 		}
 		w.mostFrequent(n, level, more, most)
 	}
-	n.wide = n.Prefix && len(n.Word) <= 4 && begun >= 100
+	n.wide = n.Prefix && len(n.Word) <= 4 && prefixed >= 100
 	n.inside = map[string]bool{}
 	if n.len == 1 && !n.Stop && len(typed) >= 3 {
 		for _, word := range w.words {

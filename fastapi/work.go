@@ -36,8 +36,8 @@ func (w *work) begin(parent context.Context, account *budget.Account, now time.T
 	w.parent, w.account, w.began, w.most = parent, account, now, most
 }
 
-// begun reports whether begin was called.
-func (w *work) begun() bool { return w.parent != nil }
+// started reports whether begin was called.
+func (w *work) started() bool { return w.parent != nil }
 
 // cancel ends the work, unless it is over.
 func (w *work) cancel() {
