@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/s2"
@@ -188,14 +187,14 @@ func (r *documentReader) appendStored(dst, p []byte, row uint32, wanted Wanted, 
 		if err := d.open(r, p, row); err != nil {
 			return dst, false, err
 		}
-		dst, err := d.all(slices.Grow(dst, n))
+		dst, err := d.all(Grow(dst, n))
 		if err != nil {
 			return dst[:at], false, err
 		}
 		return dst, true, nil
 	}
 	if cap(dst)-at < n {
-		dst = withRoom(dst, n+simd.DecodedRoom)
+		dst = Grow(dst, n+simd.DecodedRoom)
 	}
 	out := dst[at : at : at+n]
 	switch p[0] & methodMask {
@@ -271,7 +270,7 @@ func (r *Reader) AppendUncached(dst []byte, row Row) ([]byte, error) {
 // memory for a large one.
 func (r *Reader) appendDocument(dst []byte, row Row, room Room) ([]byte, error) {
 	if doc := documents.get(cacheKey(r.docs.number, uint32(row))); doc != nil {
-		return append(withRoom(dst, len(doc)), doc...), nil
+		return append(Grow(dst, len(doc)), doc...), nil
 	}
 	p, err := r.docs.stored(uint32(row))
 	if err != nil {
@@ -280,13 +279,20 @@ func (r *Reader) appendDocument(dst []byte, row Row, room Room) ([]byte, error) 
 	return r.decodeDocument(dst, p, row, Wanted{}, room)
 }
 
-// withRoom returns dst with room for n more bytes. If it has less, the new buffer is at least twice as large, as callers append many
-// documents.
-func withRoom(dst []byte, n int) []byte {
+// doubledBytes is the size up to which the buffer of documents doubles when it grows.
+const doubledBytes = 4 << 20
+
+// Grow returns a buffer of documents with room for n more bytes. If it has less, the new one has at least twice the size up to 4 MiB,
+// and a quarter more above: an answer that grew by a quarter each time would allocate five times its size in total.
+func Grow(dst []byte, n int) []byte {
 	if cap(dst)-len(dst) >= n {
 		return dst
 	}
-	return append(make([]byte, 0, max(len(dst)+n, 2*cap(dst))), dst...)
+	more := cap(dst)
+	if more >= doubledBytes {
+		more /= 4
+	}
+	return append(make([]byte, 0, max(len(dst)+n, cap(dst)+more)), dst...)
 }
 
 // decodeDocument appends a stored document that is not in the cache of decoded ones, at least its wanted members.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"iter"
 	"math"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -410,18 +409,6 @@ func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 	return w
 }
 
-// doubledBytes is the size up to which the buffer of an answer doubles when it grows.
-const doubledBytes = 4 << 20
-
-// withRoom returns the buffer of an answer with room for n more bytes. Otherwise a long buffer would grow by a quarter each time, and
-// allocate five times as much in total.
-func withRoom(dst []byte, n int) []byte {
-	if cap(dst)-len(dst) < n && cap(dst) < doubledBytes {
-		n = max(n, 2*cap(dst)-len(dst))
-	}
-	return slices.Grow(dst, n)
-}
-
 // clockHits is the number of hits between checks whether the answer is still wanted.
 const clockHits = 8
 
@@ -446,7 +433,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	}
 	at := len(dst)
 	switch {
-	case w.plain && w.in == nil && w.peer == nil && cap(dst) < doubledBytes:
+	case w.plain && w.in == nil && w.peer == nil:
 		if dst, err = w.appendPlain(dst, h); err != nil {
 			return nil, err
 		}
@@ -458,7 +445,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 		}
 	}
 	if len(dst) == at {
-		if dst, err = w.shown.append(withRoom(dst, len(w.doc)), w.doc); err != nil {
+		if dst, err = w.shown.append(segment.Grow(dst, len(w.doc)), w.doc); err != nil {
 			return nil, err
 		}
 	}
