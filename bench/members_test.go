@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -108,5 +110,42 @@ func TestDrawFigures(t *testing.T) {
 			}
 			seen[string(body)] = true
 		}
+	}
+}
+
+// TestLinkData checks that a linked data directory shares the segment files alone: a server may change its other files.
+func TestLinkData(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "linked")
+	files := map[string]string{"VERSION": "1", "indexes/a/manifest": "old", "indexes/a/1.seg": "rows", "indexes/a/deep/2.seg": "more", "tasks/queue.db": ""}
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(from, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(from, "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := linkData(to, from); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		got, err := os.ReadFile(filepath.Join(to, name))
+		if err != nil || string(got) != content {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, content)
+		}
+		a, err := os.Stat(filepath.Join(from, name))
+		b, err2 := os.Stat(filepath.Join(to, name))
+		if err != nil || err2 != nil || os.SameFile(a, b) != strings.HasSuffix(name, ".seg") {
+			t.Errorf("%s is the same file: %v (%v, %v)", name, os.SameFile(a, b), err, err2)
+		}
+	}
+	if s, err := os.Stat(filepath.Join(to, "empty")); err != nil || !s.IsDir() {
+		t.Errorf("an empty directory was not made: %v", err)
+	}
+	if err := linkData(to, filepath.Join(from, "none")); err == nil {
+		t.Error("a missing directory was linked")
 	}
 }
