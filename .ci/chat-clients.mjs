@@ -1,20 +1,11 @@
 // The part of chat-clients in JavaScript: see there.
 import assert from "node:assert/strict";
+import {passed, step} from "./steps.mjs";
 
 const {Meilisearch} = await import(`${process.env.CLIENTS}/new/node_modules/meilisearch/dist/index.js`);
 const older = (await import(`${process.env.CLIENTS}/rules/node_modules/meilisearch/dist/index.js`)).Meilisearch;
 const host = process.env.SVC;
 const admin = new Meilisearch({host, apiKey: "masterKey"}), rules = new older({host, apiKey: "masterKey"});
-let steps = 0;
-const step = async (what, f) => {
-  try {
-    await f();
-    steps++;
-  } catch (error) {
-    console.error(`JavaScript: ${what}:`, error);
-    process.exitCode = 1;
-  }
-};
 
 await admin.updateExperimentalFeatures({chatCompletions: true, dynamicSearchRules: true, renderRoute: true, tasksStreamingRoute: true});
 await admin.index("films").addDocuments([{id: 1, title: "Metropolis"}, {id: 2, title: "Stalker"}, {id: 3, title: "Metropolitan"}]).waitTask();
@@ -124,4 +115,4 @@ await step("a template is rendered", async () => {
   const r = await admin.renderTemplate({template: {kind: "inlineDocumentTemplate", inline: "{{doc.title}}"}, input: {kind: "indexDocument", indexUid: "films", id: "1"}});
   assert.deepEqual(r, {template: "{{doc.title}}", rendered: "Metropolis"});
 });
-console.log(`JavaScript: ${steps} steps as expected`);
+console.log(`JavaScript: ${passed} steps as expected`);

@@ -1,20 +1,11 @@
 // The part of network-clients in JavaScript: see there. It makes a network with a leader, and changes it.
 import assert from "node:assert/strict";
+import {passed, step} from "./steps.mjs";
 
 const {Meilisearch} = await import(`${process.env.CLIENTS}/node_modules/meilisearch/dist/index.js`);
 const urls = {a: process.env.A, b: process.env.B, c: process.env.C};
 const at = Object.fromEntries(Object.entries(urls).map(([name, host]) => [name, new Meilisearch({host, apiKey: "masterKey"})]));
 const remote = name => ({url: urls[name], searchApiKey: "masterKey", writeApiKey: "masterKey"});
-let steps = 0;
-const step = async (what, f) => {
-  try {
-    await f();
-    steps++;
-  } catch (error) {
-    console.error(`JavaScript: ${what}:`, error);
-    process.exitCode = 1;
-  }
-};
 const own = async name => (await at[name].index("films").getDocuments({limit: 0, useNetwork: false})).total;
 const found = async (name, q) => {
   const r = await at[name].index("films").search(q, {limit: 1000});
@@ -89,4 +80,4 @@ await step("errors have their codes", async () => {
   await assert.rejects(at.a.updateNetwork({shards: {x: {remotes: ["nobody"]}}}), e => e.cause?.code === "invalid_network_shards");
   await assert.rejects(at.b.updateNetwork({remotes: {d: remote("c")}}), e => e.cause?.code === "not_a_leader");
 });
-console.log(`JavaScript: ${steps} steps as expected`);
+console.log(`JavaScript: ${passed} steps as expected`);
