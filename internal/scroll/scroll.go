@@ -28,6 +28,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -107,7 +108,8 @@ type Page struct {
 }
 
 // Open returns the page that a cursor asks for, "" for the first one. It waits while another request works on a page of the same
-// place. Errors are *apierr.Error, with the code wrong or cursor_expired, or the context's. The caller closes the page.
+// place, and meanwhile releases the turn of ctx. Errors are *apierr.Error, with the code wrong or cursor_expired, or the context's. The
+// caller closes the page.
 func (s *Store) Open(ctx context.Context, cursor string, of Digest, wrong apierr.Code) (*Page, error) {
 	p := &Page{store: s, of: of, after: -1}
 	if cursor == "" {
@@ -126,10 +128,8 @@ func (s *Store) Open(ctx context.Context, cursor string, of Digest, wrong apierr
 	if p.place = s.take(c.place); p.place == nil {
 		return nil, expired()
 	}
-	select {
-	case <-p.place.free:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := p.place.wait(ctx); err != nil {
+		return nil, err
 	}
 	if !p.place.turnTo(c.page) {
 		p.Close()
@@ -137,6 +137,25 @@ func (s *Store) Open(ctx context.Context, cursor string, of Digest, wrong apierr
 	}
 	p.hits = p.place.hits
 	return p, nil
+}
+
+// wait waits until no request works on a page of the place. Meanwhile it releases the turn, because requests with the same cursor
+// could otherwise hold all search slots while one of them works. The error is that of ctx.
+func (p *place) wait(ctx context.Context) error {
+	select {
+	case <-p.free:
+		return nil
+	default:
+	}
+	t := turns.Of(ctx)
+	t.Pause()
+	defer t.Resume()
+	select {
+	case <-p.free:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func expired() error {

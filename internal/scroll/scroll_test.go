@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/turns"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -145,6 +148,62 @@ func TestOnePageAtATime(t *testing.T) {
 	p.Close()
 	p.Close()
 	c.open(t, cursor).Close()
+}
+
+// pausedTurn counts how often it was paused and resumed.
+type pausedTurn struct {
+	turns.Turn
+	pauses, resumes atomic.Int32
+}
+
+func (p *pausedTurn) Pause()  { p.pauses.Add(1) }
+func (p *pausedTurn) Resume() { p.resumes.Add(1) }
+
+// TestAWaitForAPageReleasesTheTurn has requests wait for a page that another one works on, until that one ends or the wait is
+// cancelled.
+func TestAWaitForAPageReleasesTheTurn(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClock("x")
+			cursor := c.turn(t, "", 1)
+			p := c.open(t, cursor)
+			var own pausedTurn
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), turns.Key, turns.Turn(&own)))
+			defer cancel()
+			counts := func() [2]int32 { return [2]int32{own.pauses.Load(), own.resumes.Load()} }
+			opened := make(chan error)
+			go func() {
+				again, err := c.Open(ctx, cursor, Digest{1}, wrong)
+				if err == nil {
+					again.Close()
+				}
+				opened <- err
+			}()
+			synctest.Wait()
+			if got := counts(); got != [2]int32{1, 0} {
+				t.Errorf("during the wait: %d pauses, and ends of a pause", got)
+			}
+			var want error
+			if cancelled {
+				want = context.Canceled
+				cancel()
+			} else {
+				p.Close()
+			}
+			if err := <-opened; !errors.Is(err, want) {
+				t.Errorf("the wait ends with %v, want %v", err, want)
+			}
+			p.Close()
+			again, err := c.Open(ctx, cursor, Digest{1}, wrong)
+			if err != nil {
+				t.Fatalf("a page that is free: %v", err)
+			}
+			again.Close()
+			if got := counts(); got != [2]int32{1, 1} {
+				t.Errorf("at the end: %d pauses, and ends of a pause", got)
+			}
+		})
+	}
 }
 
 func TestCursorsThatAreRefused(t *testing.T) {
