@@ -7,6 +7,7 @@ package apierr
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -54,9 +55,22 @@ type Error struct {
 	// HTTP overrides the status of the code, unless it is 0. A code for a missing resource has the status 404, for a resource in the
 	// path. If a body names several resources and one is missing, HTTP is 400.
 	HTTP int
+
+	cause error // of a failure of the machine; it names files of the server, so only the log shows it
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// LogValue implements slog.LogValuer: the log also shows what failed on the machine, with the names of its files.
+func (e *Error) LogValue() slog.Value {
+	if e.cause == nil {
+		return slog.StringValue(e.Message)
+	}
+	return slog.StringValue(e.Message + " (" + e.cause.Error() + ")")
+}
+
+// HasCause reports whether the log shows more of e than its message.
+func (e *Error) HasCause() bool { return e.cause != nil }
 
 // Status returns the HTTP status of an answer with e.
 func (e *Error) Status() int {
@@ -84,8 +98,9 @@ func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// From returns the user error in err's chain, or else one that carries err's
-// text: of a system code where the machine lacks something, or internal.
+// From returns the user error in err's chain. If there is none, it returns
+// one with a system code and advice if the machine lacks something, and
+// otherwise an internal one with err's text.
 func From(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -97,7 +112,7 @@ func From(err error) *Error {
 	}
 	for _, l := range lacks {
 		if errors.Is(err, l.errno) {
-			return New(l.code, "%s (%v)", l.advice, err)
+			return &Error{Code: l.code, Message: l.advice, cause: err}
 		}
 	}
 	return &Error{Code: Internal, Message: err.Error()}

@@ -57,9 +57,13 @@ func TestFromNamesTheMissingResource(t *testing.T) {
 		{syscall.EROFS, "io_error"},
 		{syscall.EINVAL, Internal},
 	} {
-		err := fmt.Errorf("cannot write segment a.seg: %w", &fs.PathError{Op: "write", Path: "a.seg", Err: c.errno})
-		if got := From(err); got.Code != c.want || !strings.Contains(got.Message, "cannot write segment a.seg") {
-			t.Errorf("%v: got %+v, want %s", c.errno, got, c.want)
+		err := fmt.Errorf("cannot write segment a.seg: %w", &fs.PathError{Op: "write", Path: "/var/lib/svc/a.seg", Err: c.errno})
+		got := From(err)
+		if got.Code != c.want || !strings.Contains(got.LogValue().String(), "cannot write segment a.seg: write /var/lib/svc/a.seg") {
+			t.Errorf("%v: got %+v, want %s with the file in the log", c.errno, got, c.want)
+		}
+		if got.HasCause() != (c.want != Internal) || got.HasCause() && strings.Contains(got.Message, "/var") {
+			t.Errorf("%v: the message %q names files of the server", c.errno, got.Message)
 		}
 		if got := From(fmt.Errorf("%w: %w", err, New("index_not_found", "x"))); got.Code != "index_not_found" {
 			t.Errorf("%v: %s hides the user error", c.errno, got.Code)

@@ -131,6 +131,11 @@ func (q *Queue) storeBatch(s *summary, store func(*txn) ([]*Task, []byte, error)
 	if err != nil {
 		return false, err
 	}
+	for _, t := range tasks {
+		if t.Error != nil && t.Error.HasCause() {
+			q.log.Error("a task failed because of the machine", "task", t.UID, "type", t.Kind, "error", t.Error)
+		}
+	}
 	point := "part stored"
 	if ended {
 		point = "stored"
