@@ -90,37 +90,33 @@ func (s *Server) modelContext(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	messages := 0 // of a batch
 	if body.array() {
-		n := 0
 		for range body.elements() {
-			n++
+			messages++
 		}
-		if n > s.multiQueries {
-			return apierr.New("bad_request", "The batch has %d messages, but may have at most %d.", n, s.multiQueries)
-		}
-		for e := range body.elements() {
-			if _, err := readMessage(e); err != nil {
-				return err
-			}
+		if messages > s.multiQueries {
+			return apierr.New("bad_request", "The batch has %d messages, but may have at most %d.", messages, s.multiQueries)
 		}
 	} else if m, err := readMessage(body); err != nil {
 		return err
-	} else if m.answerUnknown(ctx) {
+	} else if answer, unknown := m.unknown(); unknown {
+		if answer == nil {
+			ctx.SetStatusCode(fasthttp.StatusAccepted)
+			return nil
+		}
+		ctx.SetContentType(contentJSON)
+		ctx.SetBody(answer)
 		return nil
 	}
 	r := requestOf(ctx)
 	r.endBulk() // tools may want it
-	x := &exchange{server: s, outer: ctx, credential: credential(ctx), held: r.account.Held(), header: http.Header{}, status: http.StatusOK}
+	x := &exchange{server: s, outer: ctx, credential: credential(ctx), held: r.account.Held()}
 	defer x.end()
-	req, err := http.NewRequestWithContext(context.WithValue(r.context(), exchangeKey{}, x), http.MethodPost, "/mcp", bytes.NewReader(body))
-	if err != nil {
-		return err
+	if messages > 0 {
+		return x.batch(body)
 	}
-	for name, value := range ctx.Request.Header.All() {
-		req.Header.Add(string(name), string(value))
-	}
-	s.tools.serve.ServeHTTP(x, req)
-	if err := r.context().Err(); err != nil && x.status == http.StatusOK && len(x.body) == 0 { // the SDK did not wait
+	if err := x.forward(body); err != nil {
 		return err
 	}
 	return x.answer()
@@ -231,17 +227,41 @@ func (x *exchange) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// answer sends what the SDK wrote. The SDK refuses messages outside the protocol in plain text; answer turns that into an ordinary
-// error.
+// forward has the SDK answer a body. It leaves the answer in x.
+func (x *exchange) forward(body []byte) error {
+	ctx := requestOf(x.outer).context()
+	req, err := http.NewRequestWithContext(context.WithValue(ctx, exchangeKey{}, x), http.MethodPost, "/mcp", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	for name, value := range x.outer.Request.Header.All() {
+		req.Header.Add(string(name), string(value))
+	}
+	x.header, x.status, x.body = http.Header{}, http.StatusOK, nil
+	x.server.tools.serve.ServeHTTP(x, req)
+	if err := ctx.Err(); err != nil && x.status == http.StatusOK && len(x.body) == 0 { // the SDK did not wait
+		return err
+	}
+	return nil
+}
+
+// refusal returns an ordinary error if the SDK refused a body. It does so in plain text if a message is outside the protocol.
+func (x *exchange) refusal() *apierr.Error {
+	if x.status < fasthttp.StatusBadRequest || strings.HasPrefix(x.header.Get(fasthttp.HeaderContentType), contentJSON) {
+		return nil
+	}
+	e := apierr.New("bad_request", "%s", strings.TrimSpace(string(x.body)))
+	e.HTTP = x.status
+	return e
+}
+
+// answer sends what the SDK wrote.
 func (x *exchange) answer() error {
-	kind := x.header.Get(fasthttp.HeaderContentType)
-	if x.status >= fasthttp.StatusBadRequest && !strings.HasPrefix(kind, "application/json") {
-		e := apierr.New("bad_request", "%s", strings.TrimSpace(string(x.body)))
-		e.HTTP = x.status
+	if e := x.refusal(); e != nil {
 		return e
 	}
 	x.outer.SetStatusCode(x.status)
-	x.outer.SetContentType(kind)
+	x.outer.SetContentType(x.header.Get(fasthttp.HeaderContentType))
 	x.outer.Response.SetBodyRaw(x.body)
 	return nil
 }

@@ -271,7 +271,13 @@ func TestToolMessages(t *testing.T) {
 		{`{"jsonrpc": "2.0", "id": "a\"b", "method": "no\"thing"}`, 200, `"id":"a\"b","error":{"code":-32601`},
 		{`{"jsonrpc": "2.0", "method": "notifications/of/others"}`, 202, ""},
 		{`{"jsonrpc": "2.0", "method": "nothing"}`, 400, ""},
-		{`[{"jsonrpc": "2.0", "id": 1, "method": "nothing"}]`, 400, ""},
+		{`[{"jsonrpc": "2.0", "id": 1, "method": "nothing"}]`, 200, `[{"jsonrpc":"2.0","id":1,"error":{"code":-32601,`},
+		{`[{"jsonrpc": "2.0", "id": 1, "method": "nothing"}, ` + ping + `]`, 200, `is not supported: this server offers only tools"}},{"jsonrpc":"2.0","id":1,"result":{}}]`},
+		{`[{"jsonrpc": "2.0", "method": "nothing"}, ` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		{`[{"jsonrpc": "2.0", "id": 8, "method": "tools/call"}, ` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":8,"error":{"code":-32600,`},
+		{`[{"jsonrpc": "2.0", "id": {}, "method": "ping"}, ` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		{`[{"jsonrpc": "2.0", "method": "notifications/of/others"}, {"jsonrpc": "2.0", "method": "notifications/initialized"}]`, 202, ""},
+		{`[5, 7]`, 400, "must be a JSON object, but it is a number"},
 		{`{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}`, 400, "`id` of a message must be"},
 		{`{"jsonrpc": "2.0", "id": 1e2, "method": "ping"}`, 400, "`id` of a message must be"},
 		{`{"jsonrpc": "2.0", "id": {}, "method": "ping"}`, 400, "`id` of a message must be"},
@@ -279,7 +285,7 @@ func TestToolMessages(t *testing.T) {
 		{`{"jsonrpc": "2.0", "id": 1, "method": 5}`, 400, "`method` of a message must be"},
 		{`{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}`, 400, "`params` of a message must be"},
 		{`{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": []}`, 400, "`params` of a message must be"},
-		{`[` + ping + `, 7]`, 400, "must be a JSON object, but it is a number"},
+		{`[` + ping + `, 7]`, 200, "must be a JSON object, but it is a number"},
 		{`{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}`, 400, ""},
 		{`{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "nothing"}}`, 200, "unknown tool"},
 		{call(1, `[]`), 200, "must be a JSON object"},
@@ -313,6 +319,7 @@ func TestToolMessages(t *testing.T) {
 	for _, r := range []reply{
 		c.send("POST", "/mcp", strings.NewReader(ping), "Content-Type", "application/json"), // without an Accept header
 		c.post(`"no message"`), c.post(ping, "MCP-Protocol-Version", "1999-01-01"),
+		c.post("["+ping+","+ping+"]", "MCP-Protocol-Version", "2025-06-18"), // which has no batches
 	} {
 		if r.status < 400 || r.status > 499 || !strings.HasPrefix(r.body, `{"`) || !json.Valid([]byte(r.body)) {
 			t.Errorf("a refusal is %d %q", r.status, r.body)

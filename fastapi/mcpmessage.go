@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
 )
@@ -32,9 +31,11 @@ func readMessage(v value) (m rpcMessage, err error) {
 	for name, member := range v.members() {
 		switch string(name) {
 		case "id":
-			if m.id = member; member.null() {
+			if member.null() {
 				m.id = nil
-			} else if _, text := member.text(); !text && !wholeNumber(member) {
+			} else if _, text := member.text(); text || wholeNumber(member) {
+				m.id = member
+			} else {
 				return m, apierr.New("bad_request", "`id` of a message must be a string or a whole number, but it is %s.", shorten(member))
 			}
 		case "method":
@@ -57,23 +58,30 @@ func wholeNumber(v value) bool {
 	return digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// answerUnknown answers a message whose method the SDK would refuse: a request by an error of JSON-RPC, a notification by nothing.
-func (m *rpcMessage) answerUnknown(ctx *fasthttp.RequestCtx) bool {
+// unknown reports whether the SDK would refuse m because of its method. It returns the answer: an error of JSON-RPC to a request,
+// nothing to a notification.
+func (m *rpcMessage) unknown() (answer []byte, unknown bool) {
 	switch {
 	case m.method == "":
-		return false
+		return nil, false
 	case m.id != nil && !slices.Contains(offeredMethods, m.method) && !strings.HasPrefix(m.method, "notifications/"):
-		e := notOffered(m.method)
-		b := append(append([]byte(`{"jsonrpc":"2.0","id":`), m.id...), `,"error":{"code":`...)
-		b = append(strconv.AppendInt(b, e.Code, 10), `,"message":`...)
-		ctx.SetContentType(contentJSON)
-		ctx.SetBody(append(appendString(b, e.Message), "}}"...))
-		return true
+		return m.appendError(nil, notOffered(m.method)), true
 	case m.id == nil && strings.HasPrefix(m.method, "notifications/") && !slices.Contains(knownNotifications, m.method):
-		ctx.SetStatusCode(fasthttp.StatusAccepted)
-		return true
+		return nil, true
 	}
-	return false
+	return nil, false
+}
+
+// appendError appends the answer to m that is an error.
+func (m *rpcMessage) appendError(b []byte, e *jsonrpc.Error) []byte {
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	if m.id == nil {
+		b = append(b, "null"...)
+	} else {
+		b = append(b, m.id...)
+	}
+	b = strconv.AppendInt(append(b, `,"error":{"code":`...), e.Code, 10)
+	return append(appendString(append(b, `,"message":`...), e.Message), "}}"...)
 }
 
 // notOffered is the error for a method of which svc knows nothing.
