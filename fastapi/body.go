@@ -362,36 +362,6 @@ func (r *patientReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drainTime is how long the rest of a body is read and dropped once its answer is ready. This keeps the connection usable, and lets
-// clients that read only after sending everything see the answer.
-const drainTime = 10 * time.Second
-
-// drain reads the rest of the body after a handler, or closes the connection.
-func drain(ctx *fasthttp.RequestCtx) {
-	stream := ctx.RequestBodyStream()
-	if stream == nil {
-		return
-	}
-	if ctx.UserValue(brokenKey{}) != nil {
-		ctx.Response.SetConnectionClose()
-		return
-	}
-	var one [1]byte
-	_, err := stream.Read(one[:])
-	if err == io.EOF {
-		return
-	}
-	if err == nil { // after an error read nothing: bytes after a broken chunk could pass for the next request
-		err = ctx.Conn().SetReadDeadline(time.Now().Add(drainTime))
-	}
-	if err == nil {
-		_, err = io.Copy(io.Discard, stream)
-	}
-	if err != nil {
-		ctx.Response.SetConnectionClose()
-	}
-}
-
 // mediaType returns the content type of a request in lower case, without parameters. accepted completes the message of the error for
 // a missing one.
 func mediaType(ctx *fasthttp.RequestCtx, accepted string) (string, error) {

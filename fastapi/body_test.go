@@ -232,7 +232,7 @@ func TestAmbiguousBodies(t *testing.T) {
 		if !bytes.HasPrefix(answers, []byte("HTTP/1.1 400 ")) || bytes.Count(answers, []byte("HTTP/1.1 ")) != 1 {
 			t.Errorf("%s: %q", name, answers)
 		}
-		if time.Since(start) > drainTime {
+		if time.Since(start) > lingerTime {
 			t.Errorf("%s: the server waits for the rest of the body", name)
 		}
 	}

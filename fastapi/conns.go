@@ -30,6 +30,7 @@ type conns struct {
 	closed    chan struct{} // signals that a connection has closed; buffered for one
 	told      atomic.Int64  // when lack of room was last logged, ns since 1970
 	relieved  atomic.Int64  // when slow clients were last cut off, ns since 1970
+	stopping  atomic.Bool   // connections are hung up
 }
 
 func newConns(most int) *conns {
@@ -60,6 +61,7 @@ type conn struct {
 	// of the goroutine that serves it
 	gaveWay time.Time // when it let others run last
 	prompt  bool      // the last read did not block
+	lingers bool      // Close first drops what the client still sends
 
 	body int    // length of the body of the next answer: see holdBack
 	held *start // waiting first part of an answer; nil: none
@@ -320,6 +322,10 @@ func (c *conn) cutOff(now time.Time) {
 }
 
 func (c *conn) Close() error {
+	if c.lingers {
+		c.lingers = false
+		c.dropRest()
+	}
 	err := c.Conn.Close()
 	c.in.remove(c)
 	return err
@@ -397,7 +403,10 @@ func (cs *conns) endBodies(l *live, done <-chan struct{}) {
 
 // hangUp ends the wait for requests on all connections, repeatedly until done, because connections may be accepted, or end their
 // requests, at any time.
-func (cs *conns) hangUp(done <-chan struct{}) { cs.repeat(done, (*conn).hangUp) }
+func (cs *conns) hangUp(done <-chan struct{}) {
+	cs.stopping.Store(true)
+	cs.repeat(done, (*conn).hangUp)
+}
 
 // repeat calls f with all connections, repeatedly until done.
 func (cs *conns) repeat(done <-chan struct{}, f func(*conn)) {

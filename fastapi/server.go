@@ -293,7 +293,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.stampPosition(ctx)
 	r.endBulk()
 	r.settle(ctx) // what was made from the body is no longer needed
-	drain(ctx)
+	s.drain(ctx)
 	shareAnswer(ctx)
 	protect(ctx)
 	s.compress(ctx)
