@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -33,6 +34,10 @@ func TestTheLinkOfAnErrorIsServed(t *testing.T) {
 	}
 	if r := c.get("/docs"); r.status != 200 || !strings.Contains(r.body, "A first search") {
 		t.Errorf("/docs: %d %.200s", r.status, r.body)
+	}
+	icon, err := dashboardFiles.ReadFile("dashboard/icon.svg")
+	if err != nil || !strings.Contains(c.get("/docs").body, base64.StdEncoding.EncodeToString(icon)) {
+		t.Errorf("/docs has another icon than the dashboard: %v", err)
 	}
 	for _, page := range []string{"operations", "Rules"} {
 		if r := c.get("/docs/" + page); r.status != 200 || r.body != c.get("/docs/"+strings.ToUpper(page)).body {

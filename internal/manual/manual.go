@@ -348,9 +348,9 @@ func resolve(file, to string, paths map[string]string) (at string, ok bool) {
 	return at, ok
 }
 
-// Policy is the Content-Security-Policy of pages: pictures of their own server, their one style, the search, and nothing else.
+// Policy is the Content-Security-Policy of pages: pictures of their own server, the icon, their one style, the search, and nothing else.
 var Policy = func() string {
 	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; img-src 'self'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; " +
+	return "default-src 'none'; img-src 'self' data:; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; " +
 		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 }()

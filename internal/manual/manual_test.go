@@ -49,7 +49,7 @@ func TestLinksOfPages(t *testing.T) {
 		if !strings.HasPrefix(page.Type, "text/html") {
 			continue
 		}
-		body := string(page.Body)
+		body := strings.Replace(string(page.Body), `<link rel="icon" href="data:`, "", 1) // which loads nothing
 		for _, tag := range []string{"<script", "<link", "<iframe", "<object", "javascript:", "style=\""} {
 			if strings.Contains(body, tag) {
 				t.Errorf("%s has %s", at, tag)

@@ -2,6 +2,7 @@ package manual
 
 import (
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"html"
 	"path"
@@ -134,7 +135,7 @@ func (m *Manual) frame(title, file, query, aside, main string) []byte {
 	if file == "" {
 		focus = "autofocus"
 	}
-	return []byte(strings.NewReplacer("{{style}}", style, "{{title}}", html.EscapeString(title), "{{root}}", Root, "{{search}}", SearchPath, "{{most}}", strconv.Itoa(maxQuery),
+	return []byte(strings.NewReplacer("{{style}}", style, "{{icon}}", icon, "{{title}}", html.EscapeString(title), "{{root}}", Root, "{{search}}", SearchPath, "{{most}}", strconv.Itoa(maxQuery),
 		"{{query}}", html.EscapeString(query), "{{focus}}", focus, "{{aside}}", aside, "{{main}}", main+m.around(file), "{{pages}}", m.pagesList(file)).Replace(page))
 }
 
@@ -143,3 +144,9 @@ var page string
 
 //go:embed page.css
 var style string
+
+//go:embed icon.svg
+var iconFile []byte
+
+// icon is the icon of the pages, which is that of the dashboard.
+var icon = base64.StdEncoding.EncodeToString(iconFile)
