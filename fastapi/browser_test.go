@@ -148,7 +148,7 @@ func TestDashboardInABrowser(t *testing.T) {
 	check("settings?index=films&view=json", "rankingRules", "After a change")
 	check("tasks", "documentAdditionOrUpdate", "succeeded", "indexedDocuments: 3")
 	check("keys", "master key")
-	check("system", "available", "films", "Time of a search", `<path d="M`, "held by requests", `class="segment"`, "3 documents")
+	check("system", "available", "films", "Time of a search", `<path d="M`, "Memory of requests", `class="segment"`, "3 documents")
 }
 
 // TestDashboardShowsParkedTasks has an embedder that fails: the page must show which embedder a task waits for, since when, and the last

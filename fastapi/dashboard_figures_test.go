@@ -24,10 +24,10 @@ func TestDashboardDrawsFigures(t *testing.T) {
 			control.dispatchEvent(new Event("change", {bubbles: true}));
 		};
 		window.figure = (kind, name, more) => {
-			choose("Figure", kind);
+			choose("Aggregation", kind);
 			choose("Field", name);
 			for (const [label, value] of Object.entries(more ?? {})) choose(label, value);
-			press("Add figure");
+			press("Add aggregation");
 		};`}, nil)
 	tab.look(1440, 900, false)
 	tab.goTo(url + "/#/search?index=goods&q=boots")

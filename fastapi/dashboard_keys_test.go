@@ -65,7 +65,7 @@ func TestDashboardShowsWhatAKeyAllows(t *testing.T) {
 	offered()
 	tab.enter(masterKey)
 	offered("Search", "Documents", "Settings", "Rules", "Analytics", "Tasks", "Keys", "System")
-	for part, want := range map[string]string{"search": "metropolis", "documents?index=films": "2 documents", "settings": "searchableAttributes", "tasks": "settingsUpdate", "keys": "tenant token", "system": "available"} {
+	for part, want := range map[string]string{"search": "metropolis", "documents?index=films": "2 documents", "settings": "searchableAttributes", "tasks": "settingsUpdate", "keys": "Create tenant token", "system": "available"} {
 		tab.eval(`location.hash = "#/`+part+`"`, nil)
 		tab.until(fmt.Sprintf("document.getElementById('main').textContent.includes(%q)", want))
 	}

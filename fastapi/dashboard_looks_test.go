@@ -210,7 +210,7 @@ func TestEveryLook(t *testing.T) {
 				{"rules", "rules", "main p", "", "main p"},
 				{"tasks", "tasks", "td", "", "td"},
 				{"keys", "keys", "dd", `document.querySelectorAll("main details").forEach(node => node.open = true)`, "dd"},
-				{"token", "keys", "dd", `press("tenant token"), press("Make", document.querySelector("dialog"))`, "dialog pre:not(:empty)"},
+				{"token", "keys", "dd", `press("Create tenant token"), press("Make", document.querySelector("dialog"))`, "dialog pre:not(:empty)"},
 				{"system", "system", "td a", "", "td a"},
 				{"features", "system?view=features", ".choices label", "", ".choices label"},
 			}

@@ -97,7 +97,7 @@ func TestDashboardOperates(t *testing.T) {
 		press("Download");
 	})()`, nil)
 	tab.until(`saved.join() === "a dump" && document.getElementById("said").textContent === "20261127-1.dump is downloaded."`)
-	tab.eval(`press("restore"), 0`, nil)
+	tab.eval(`press("Show restore command"), 0`, nil)
 	tab.until(`document.querySelector("dialog pre").textContent === "svc --import-dump dumps/20261127-1.dump"`)
 	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
 		t.Error(line)

@@ -8,10 +8,10 @@ const share = v => v === undefined || v === null ? "–" : `${(100 * v).toFixed(
 
 /** columns are what a report shows: a title, the text of a row, and which number its bar draws. */
 const columns = {
-  "top-queries": [["searches", r => count(r.count), r => r.count], ["found nothing", r => share(r.noResults / r.count)], ["click rate", r => share(r.clickThroughRate)], ["mean position", r => r.meanPosition?.toFixed(1) ?? "–"], ["conversion", r => share(r.conversionRate)]],
-  "no-results": [["found nothing", r => count(r.noResults), r => r.noResults], ["searches", r => count(r.count)]],
-  slow: [["mean", r => ms(r.meanMs), r => r.meanMs], ["longest", r => ms(r.longestMs)], ["searches", r => count(r.count)]],
-  filters: [["searches", r => count(r.count), r => r.count], ["found nothing", r => share(r.noResults / r.count)], ["mean", r => ms(r.meanMs)]],
+  "top-queries": [["Searches", r => count(r.count), r => r.count], ["Found nothing", r => share(r.noResults / r.count)], ["Click rate", r => share(r.clickThroughRate)], ["Mean position", r => r.meanPosition?.toFixed(1) ?? "–"], ["Conversion rate", r => share(r.conversionRate)]],
+  "no-results": [["Found nothing", r => count(r.noResults), r => r.noResults], ["Searches", r => count(r.count)]],
+  slow: [["Mean time", r => ms(r.meanMs), r => r.meanMs], ["Longest time", r => ms(r.longestMs)], ["Searches", r => count(r.count)]],
+  filters: [["Searches", r => count(r.count), r => r.count], ["Found nothing", r => share(r.noResults / r.count)], ["Mean time", r => ms(r.meanMs)]],
 };
 
 export async function analyticsView({page, state, remember, signal}) {
@@ -48,7 +48,7 @@ export async function analyticsView({page, state, remember, signal}) {
     say("");
     const rows = found.results, top = Math.max(...rows.map(r => columns[s.report][0][2](r)), 1e-9), name = s.report === "filters" ? "filter" : "query";
     if (rows.length === 0) return out.replaceChildren(h("p", {class: "empty"}, "No search is counted for this choice yet."));
-    out.replaceChildren(h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, h("th", {scope: "col"}, name), !s.index && all?.length > 1 && h("th", {scope: "col"}, "index"),
+    out.replaceChildren(h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, h("th", {scope: "col"}, name), !s.index && all?.length > 1 && h("th", {scope: "col"}, "Index"),
       columns[s.report].map(([title]) => h("th", {scope: "col", class: "number"}, title)), h("td"))),
     h("tbody", null, rows.map(r => h("tr", null, h("td", {class: "name", dir: "auto"}, h("a", {href: "#/search?" + new URLSearchParams({index: r.indexUid, [name === "filter" ? "filter" : "q"]: r[name]})}, r[name] === "" ? "(nothing typed)" : brief(r[name], 120))),
       !s.index && all?.length > 1 && h("td", {class: "name", dir: "auto"}, brief(r.indexUid, 40)), columns[s.report].map(([, text]) => h("td", {class: "number"}, text(r))),

@@ -48,10 +48,10 @@ export async function copiesView(box, signal) {
       const path = `/downloads/${kind.what}/${encodeURIComponent(name)}`;
       const fetched = hasKey() ? h("button", {type: "button", class: "link", onclick: event => fetchInto(event.target, path, name, size)}, "Download") : h("a", {class: "link", href: path, download: name}, "Download");
       return h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name, 80)), h("td", {class: "number time"}, bytes(size)), h("td", {class: "time"}, when(createdAt)), h("td", {class: "time"}, fetched,
-        h("button", {type: "button", class: "link", onclick: () => copy(curlFile(path, name, kind.what === "dumps"))}, "copy as curl"),
-        h("button", {type: "button", class: "link", onclick: () => restoring(kind, name)}, "restore")));
+        h("button", {type: "button", class: "link", onclick: () => copy(curlFile(path, name, kind.what === "dumps"))}, "Copy as curl"),
+        h("button", {type: "button", class: "link", onclick: () => restoring(kind, name)}, "Show restore command")));
     };
-    list.replaceChildren(files.length ? h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["file", "size", "made"].map(t => h("th", {scope: "col"}, t)), h("td"))), h("tbody", null, files.map(row)))) : h("p", {class: "empty"}, "There is none in the directory of the server."));
+    list.replaceChildren(files.length ? h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["File", "Size", "Created"].map(t => h("th", {scope: "col"}, t)), h("td"))), h("tbody", null, files.map(row)))) : h("p", {class: "empty"}, "There is none in the directory of the server."));
   }
 
   /**
@@ -59,7 +59,7 @@ export async function copiesView(box, signal) {
    * It goes on when this view is left.
    */
   async function fetchInto(button, path, name, size) {
-    if (!window.showSaveFilePicker && size > tooLarge && !confirm(`This browser holds the whole file in memory: ${bytes(size)}. “copy as curl” does not. Download it all the same?`)) return;
+    if (!window.showSaveFilePicker && size > tooLarge && !confirm(`This browser holds the whole file in memory: ${bytes(size)}. “Copy as curl” does not. Download it anyway?`)) return;
     button.disabled = true;
     let file, got = 0;
     try {

@@ -207,7 +207,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
       s.columns = event.target.checked ? [...shown, name] : shown.filter(other => other !== name);
       return draw();
     }}));
-    redraw(fields, [h("summary", null, s.view === "table" ? `${count(known.length)} fields and columns` : `${count(known.length)} fields`), h("table", null, h("thead", null, h("tr", null, s.view === "table" && h("th", {scope: "col"}, "shown"), h("th", {scope: "col"}, "field"), h("th", {scope: "col", class: "number"}, "documents"), h("td"))),
+    redraw(fields, [h("summary", null, s.view === "table" ? `${count(known.length)} fields and columns` : `${count(known.length)} fields`), h("table", null, h("thead", null, h("tr", null, s.view === "table" && h("th", {scope: "col"}, "Shown"), h("th", {scope: "col"}, "Field"), h("th", {scope: "col", class: "number"}, "Documents"), h("td"))),
       h("tbody", null, known.map(([name, n]) => h("tr", null, pick(name), h("td", {class: "name", dir: "auto"}, brief(name)), h("td", {class: "number"}, count(n)), h("td", null, h("meter", {min: 0, max: Math.max(index.documents, 1), value: n, "aria-label": `${brief(name)}: ${n}`}))))))]);
   }
 

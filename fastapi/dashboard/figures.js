@@ -63,9 +63,9 @@ const band = ({from, to}) => from === undefined ? `below ${number(to)}` : to ===
 /** rows draws buckets as lines of a table, each with a bar. */
 function rows(f, buckets, label, other) {
   const top = Math.max(...buckets.map(b => b.count), 1), nested = f[3];
-  return h("div", {class: "scroll", tabIndex: 0}, h("table", {class: "figure-rows"}, h("thead", null, h("tr", null, h("th", {scope: "col"}, brief(f[1], 40)), h("th", {scope: "col", class: "number"}, "documents"), h("td"), nested && h("th", {scope: "col", class: "number"}, brief(innerTitle(f), 60)))),
+  return h("div", {class: "scroll", tabIndex: 0}, h("table", {class: "figure-rows"}, h("thead", null, h("tr", null, h("th", {scope: "col"}, brief(f[1], 40)), h("th", {scope: "col", class: "number"}, "Documents"), h("td"), nested && h("th", {scope: "col", class: "number"}, brief(innerTitle(f), 60)))),
     h("tbody", null, buckets.map(b => h("tr", null, h("td", {class: "name", dir: "auto"}, label(b)), h("td", {class: "number"}, count(b.count)), h("td", null, h("meter", {min: 0, max: top, value: b.count, "aria-label": `${count(b.count)} documents`})), nested && h("td", {class: "number", dir: "auto"}, innerText(nested, b.aggregations?.inner)))),
-      other > 0 && h("tr", null, h("td", {class: "soft"}, "others"), h("td", {class: "number"}, count(other)), h("td"), nested && h("td")))));
+      other > 0 && h("tr", null, h("td", {class: "soft"}, "Others"), h("td", {class: "number"}, count(other)), h("td"), nested && h("td")))));
 }
 
 /** table are buckets as text, for those who do not see or click the picture. */
@@ -92,8 +92,8 @@ function drawOne(f, a, choose) {
     }
     case "dateHistogram": return lineOf(f, a.buckets);
     case "percentiles": return list(Object.entries(a.values).map(([p, v]) => [`${p}%`, v]));
-    case "stats": return list([["documents", a.count], ["least", a.min], ["greatest", a.max], ["sum", a.sum], ["average", a.avg], ["standard deviation", a.stdDev]]);
-    default: return list([["different values", a.value]]);
+    case "stats": return list([["Documents", a.count], ["Minimum", a.min], ["Maximum", a.max], ["Sum", a.sum], ["Average", a.avg], ["Standard deviation", a.stdDev]]);
+    default: return list([["Distinct values", a.value]]);
   }
 }
 
@@ -108,7 +108,7 @@ export function panel(list, {changed, choose}) {
   const form = h("form", {class: "bar", onsubmit: event => {
     event.preventDefault();
     return submit();
-  }}), out = h("div", {class: "graphs figures"}), box = h("details", {class: "more", open: list.length > 0}, h("summary", null, "Figures"), form, out);
+  }}), out = h("div", {class: "graphs figures"}), box = h("details", {class: "more", open: list.length > 0}, h("summary", null, "Aggregations"), form, out);
   let names = null; // that the form offers
   let stats; // of their numbers
   const drop = at => {
@@ -117,7 +117,7 @@ export function panel(list, {changed, choose}) {
   };
   function drawForm() {
     const kind = select(kinds, "terms", () => settle()), name = select(names, names[0], () => settle()), step = select(steps, "month"), interval = h("input", {type: "number", min: 0, step: "any", placeholder: "10"}), bands = h("input", {placeholder: "10, 50, 100", spellcheck: false});
-    const nested = select(inner, "", () => settle()), nestedName = select(names), add = h("button", null, "Add figure");
+    const nested = select(inner, "", () => settle()), nestedName = select(names), add = h("button", null, "Add aggregation");
     const options = {histogram: field("Width of a bar", interval), dateHistogram: field("One point per", step), range: field("Ends of the bands", bands)}, nestedField = field("of", nestedName), nestedBox = field("For each, also", nested);
     const settle = () => {
       for (const [k, node] of Object.entries(options)) node.hidden = k !== kind.value;
@@ -128,7 +128,7 @@ export function panel(list, {changed, choose}) {
       nestedField.hidden = nestedBox.hidden || nested.value === "";
     };
     settle();
-    form.replaceChildren(field("Figure", kind), field("Field", name), ...Object.values(options), nestedBox, nestedField, add);
+    form.replaceChildren(field("Aggregation", kind), field("Field", name), ...Object.values(options), nestedBox, nestedField, add);
     submit = () => {
       const option = {histogram: interval.value || interval.placeholder, dateHistogram: step.value, range: bands.value}[kind.value] ?? "";
       if (kind.value === "range" && numbersOf(option).length === 0) return bands.focus();
@@ -148,7 +148,7 @@ export function panel(list, {changed, choose}) {
     },
     /** draw shows an answer, or says why there is none. Every figure can be removed: one that the server refuses stops the others. */
     draw(found, told) {
-      out.replaceChildren(...told && list.length ? [h("p", {class: "soft", role: "status"}, told)] : [], ...list.map((f, i) => h("section", {class: "setting"}, h("div", {class: "head"}, h("h2", null, titleOf(f)), h("button", {type: "button", class: "link", "aria-label": `Remove the figure of ${brief(f[1], 60)}`, onclick: () => drop(i)}, "Remove")), found?.[i] && drawOne(f, found[i], choose))));
+      out.replaceChildren(...told && list.length ? [h("p", {class: "soft", role: "status"}, told)] : [], ...list.map((f, i) => h("section", {class: "setting"}, h("div", {class: "head"}, h("h2", null, titleOf(f)), h("button", {type: "button", class: "link", "aria-label": `Remove the aggregation of ${brief(f[1], 60)}`, onclick: () => drop(i)}, "Remove")), found?.[i] && drawOne(f, found[i], choose))));
     },
   };
 }

@@ -6,14 +6,14 @@ const roles = {writer: "takes writes", reader: "answers reads", voter: "votes"};
 
 /** describe returns what is said of this server, in pairs. */
 function describe(g) {
-  const own = g.reader ?? g.voter ?? {}, stale = own.stalenessSeconds, pairs = [["group", g.name || "none: its data are published"], ["this server", g.voter?.leads ? "leads the group" : roles[g.role] ?? g.role]];
-  if (g.reader) pairs.push(["follows", g.reader.writer], ["its data", g.reader.answersReads ? "are open" : "are being copied: requests are forwarded"]);
-  if (g.voter) pairs.push(["leader", g.voter.leader || "none: writes wait until one is elected"]);
-  pairs.push(["term", count(g.term)], ["position", g.position]);
-  if (g.role !== "writer") pairs.push(["up to date", stale === null || stale === undefined ? "not known" : stale < 1 ? "now" : `${count(Math.round(stale))} seconds ago`]);
-  if (g.log) pairs.push(["removed files that readers still need", count(g.log.filesHeld)]);
+  const own = g.reader ?? g.voter ?? {}, stale = own.stalenessSeconds, pairs = [["Group", g.name || "none: its data are published"], ["This server", g.voter?.leads ? "leads the group" : roles[g.role] ?? g.role]];
+  if (g.reader) pairs.push(["Follows", g.reader.writer], ["Data", g.reader.answersReads ? "are open" : "are being copied: requests are forwarded"]);
+  if (g.voter) pairs.push(["Leader", g.voter.leader || "none: writes wait until one is elected"]);
+  pairs.push(["Term", count(g.term)], ["Position", g.position]);
+  if (g.role !== "writer") pairs.push(["Up to date", stale === null || stale === undefined ? "not known" : stale < 1 ? "now" : `${count(Math.round(stale))} seconds ago`]);
+  if (g.log) pairs.push(["Removed files that readers still need", count(g.log.filesHeld)]);
   const problem = own.problem ?? g.log?.problem;
-  if (problem) pairs.push(["problem", brief(problem, 500)]);
+  if (problem) pairs.push(["Problem", brief(problem, 500)]);
   return pairs;
 }
 
@@ -79,7 +79,7 @@ export async function groupView(box, signal) {
       }}, "Promote this reader")),
       h("h2", null, "Members"),
       g.voter && !g.voter.leads && h("p", {class: "about"}, "Only the leader knows how far the other voters are behind. Open its page to see that."),
-      h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["member", "role", "state", "position", "changes behind", "seconds behind", "address"].map((t, i) => h("th", {scope: "col", class: i > 3 && i < 6 && "number"}, t)), g.voter && h("td"))),
+      h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["Member", "Role", "State", "Position", "Changes behind", "Seconds behind", "Address"].map((t, i) => h("th", {scope: "col", class: i > 3 && i < 6 && "number"}, t)), g.voter && h("td"))),
         h("tbody", null, rows(g).map(m => h("tr", null, h("td", {class: "name", title: m.member}, m.member.slice(0, 8) + (m.member === g.member ? " (this server)" : "")), h("td", null, m.role),
           h("td", null, h("span", {class: good.includes(m.state) ? "status succeeded" : m.state === "away" ? "status failed" : "status"}, m.state)), h("td", null, m.position),
           h("td", {class: "number"}, m.lagEntries === null || m.lagEntries === undefined ? "not known" : count(m.lagEntries)), h("td", {class: "number"}, m.lagSeconds === undefined ? "" : m.lagSeconds.toFixed(1)),

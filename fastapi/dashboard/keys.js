@@ -77,7 +77,7 @@ export async function keysView({page, signal}) {
     const keys = (await ask("/keys?limit=1000", {signal})).results;
     list.replaceChildren(...keys.map(key => h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, brief(key.name ?? key.uid)),
       key.key && h("button", {type: "button", class: "link", onclick: () => copy(key.key)}, "Copy"),
-      key.key && key.actions.some(a => a === "search" || a === "*" || a === "chatCompletions") && h("button", {type: "button", class: "link", onclick: () => token(key)}, "tenant token"),
+      key.key && key.actions.some(a => a === "search" || a === "*" || a === "chatCompletions") && h("button", {type: "button", class: "link", onclick: () => token(key)}, "Create tenant token"),
       h("button", {type: "button", class: "link", onclick: () => edit(key, draw)}, "Edit"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
         if (!confirm(`Revoke ${key.name ?? key.uid}? Whoever uses it is shut out at once.`)) return;
@@ -85,8 +85,8 @@ export async function keysView({page, signal}) {
         await draw();
         say(`${key.name ?? key.uid} is revoked.`);
       }}, "Revoke")),
-    h("dl", null, h("dt", null, "may"), h("dd", null, key.actions.join(", ")), h("dt", null, "on"), h("dd", {dir: "auto"}, brief(key.indexes.join(", "), 400)), h("dt", null, "until"), h("dd", null, key.expiresAt ? new Date(key.expiresAt).toLocaleString() : "for ever"),
-      key.rateLimit && [h("dt", null, "at most"), h("dd", null, Object.entries(key.rateLimit).map(([name, n]) => n.toLocaleString() + " " + limitNames[name]).join(", "))], key.description && [h("dt", null, "for"), h("dd", {dir: "auto"}, brief(key.description, 400))]))));
+    h("dl", null, h("dt", null, "Actions"), h("dd", null, key.actions.join(", ")), h("dt", null, "Indexes"), h("dd", {dir: "auto"}, brief(key.indexes.join(", "), 400)), h("dt", null, "Expires"), h("dd", null, key.expiresAt ? new Date(key.expiresAt).toLocaleString() : "never"),
+      key.rateLimit && [h("dt", null, "Limits"), h("dd", null, Object.entries(key.rateLimit).map(([name, n]) => n.toLocaleString() + " " + limitNames[name]).join(", "))], key.description && [h("dt", null, "Description"), h("dd", {dir: "auto"}, brief(key.description, 400))]))));
   }
 }
 

@@ -35,14 +35,14 @@ export async function networkView(box, signal) {
       say(told);
     };
     redraw(box, [h("p", {class: "about"}, "Instances of a network search together. With a leader they also share the documents: each shard is owned by one or more instances, and writes go to the leader."),
-      h("dl", {class: "numbers"}, h("dt", null, "this instance"), h("dd", {dir: "auto"}, network.self ?? "has no name in the network"), h("dt", null, "leader"), h("dd", {dir: "auto"}, network.leader ?? "none: each instance keeps its own documents")),
+      h("dl", {class: "numbers"}, h("dt", null, "This instance"), h("dd", {dir: "auto"}, network.self ?? "has no name in the network"), h("dt", null, "Leader"), h("dd", {dir: "auto"}, network.leader ?? "none: each instance keeps its own documents")),
       h("p", {class: "bar"}, h("button", {type: "button", class: "main", "data-at": "add", onclick: () => edit(network, "", act)}, "Add an instance"),
         names.length > 0 && h("button", {type: "button", "data-at": "shard", onclick: () => editShard(network, "", act)}, "Add a shard"),
         network.leader && h("button", {type: "button", class: "danger", "data-at": "end", onclick: async () => {
           if (confirm("End the network? Each instance keeps the documents that it has.")) await act({leader: null}, "The network has no leader now.");
         }}, "End the network")),
       h("h2", null, "Instances"),
-      names.length ? h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["name", "address", "status", "writes that wait for it", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), h("tbody", null, names.map(name => {
+      names.length ? h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["Name", "Address", "Status", "Writes that wait for it", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), h("tbody", null, names.map(name => {
         const remote = network.remotes[name], kept = waiting[name];
         return h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name, 60)), h("td", {class: "long", dir: "ltr"}, brief(remote.url, 200)),
           h("td", null, h("span", {class: remote.status === "available" ? "status succeeded" : "status failed"}, remote.status ?? "")),
@@ -51,7 +51,7 @@ export async function networkView(box, signal) {
             if (confirm(`Remove ${name} from the network? Give its shards to others first.`)) await act({remotes: {[name]: null}}, `${name} was removed.`);
           }}, "Remove")));
       })))) : h("p", {class: "empty"}, "This server is in no network."),
-      Object.keys(network.shards).length > 0 && [h("h2", null, "Shards"), h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["shard", "owners", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))),
+      Object.keys(network.shards).length > 0 && [h("h2", null, "Shards"), h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["Shard", "Owners", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))),
         h("tbody", null, Object.entries(network.shards).map(([name, shard]) => h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name, 60)), h("td", {class: "long", dir: "auto"}, shard.remotes.join(", ")),
           h("td", null, h("button", {type: "button", class: "link", "data-at": "owners " + name, onclick: () => editShard(network, name, act)}, "Edit")))))))]].flat().filter(Boolean));
   }

@@ -259,7 +259,7 @@ export async function rulesView({page, state, signal, remember}) {
     };
     return h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, brief(nameOf(rule), 120)), h("span", {class: "status " + style}, text),
       h("label", {class: "check"}, h("input", {type: "checkbox", checked: rule.active !== false, onchange: event => change({active: event.target.checked})}), " on"),
-      index && h("a", {class: "link", href: "#/search?" + new URLSearchParams({index, q: example, ...firstMinute(rule, p) && {at: firstMinute(rule, p)}})}, "preview"),
+      index && h("a", {class: "link", href: "#/search?" + new URLSearchParams({index, q: example, ...firstMinute(rule, p) && {at: firstMinute(rule, p)}})}, "Preview"),
       h("button", {type: "button", class: "link", onclick: () => edit(rule)}, "Edit"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
         if (!confirm(`Delete the rule ${nameOf(rule)}?`)) return;
@@ -268,11 +268,11 @@ export async function rulesView({page, state, signal, remember}) {
         await draw();
         say("Rule deleted.");
       }}, "Delete")),
-    h("dl", {class: "narrow"}, h("dt", null, "when"), h("dd", {dir: "auto"}, whenText(p)), h("dt", null, "does"), h("dd", null, h("ul", {class: "deeds"},
+    h("dl", {class: "narrow"}, h("dt", null, "Condition"), h("dd", {dir: "auto"}, whenText(p)), h("dt", null, "Effect"), h("dd", null, h("ul", {class: "deeds"},
       p.pins.slice(0, 20).map(pin => h("li", null, "pins ", title(pin.indexUid, pin.id), ` at place ${pin.position + 1}`, where(pin.indexUid))), p.pins.length > 20 && h("li", {class: "soft"}, `and ${p.pins.length - 20} more`),
       p.scales.slice(0, 20).map(scale => h("li", null, scale.weight === 0 ? "hides " : scale.weight > 1 ? `boosts (× ${scale.weight}) ` : `demotes (× ${scale.weight}) `,
         scale.ids?.slice(0, 10).map((id, i) => [i > 0 && ", ", title(scale.indexUid, id)]), scale.ids?.length > 10 && ` and ${scale.ids.length - 10} more`, scale.filter && ["what matches ", h("code", null, brief(typeof scale.filter === "string" ? scale.filter : JSON.stringify(scale.filter), 200))], !scale.ids && !scale.filter && "everything", where(scale.indexUid))))),
-    (rule.precedence ?? rule.priority) !== undefined && (rule.precedence ?? rule.priority) !== null && [h("dt", null, "precedence"), h("dd", null, String(rule.precedence ?? rule.priority))]));
+    (rule.precedence ?? rule.priority) !== undefined && (rule.precedence ?? rule.priority) !== null && [h("dt", null, "Precedence"), h("dd", null, String(rule.precedence ?? rule.priority))]));
   }
 
   /** edit is the form of a rule, or its JSON where it has the form of v1.42. */

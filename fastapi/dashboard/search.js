@@ -218,7 +218,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
 
   /** drawFigures asks for the figures that are chosen. They count what matches by words. */
   async function drawFigures() {
-    if (s.embedder) return figures.draw(null, "Figures count what matches by words. Choose “words only” to see them.");
+    if (s.embedder) return figures.draw(null, "Aggregations count what matches by words. Choose “words only” to see them.");
     const own = AbortSignal.any([asked, figureTurn()]), aggregations = request(s.figures, answer.facetStats);
     if (!aggregations) return figures.draw({});
     try {
@@ -250,7 +250,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       hits.replaceChildren(nothing);
       if (answer.totalHits === 0 && s.q.trim()) attempt(meant, nothing);
     }
-    summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} ${answer.groups ? answer.totalHits === 1 ? "group found" : "groups found" : "found"} in ${answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
+    summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} ${answer.groups ? answer.totalHits === 1 ? "group found" : "groups found" : "found"} in ${answer.processingTimeMs === 0 ? "less than 1" : answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
     counted.hidden = answer.totalHits !== known.most || answer.groups;
     drawRest = () => {
       drawRest = () => {};

@@ -41,15 +41,15 @@ async function overview(box, signal) {
   const spans = select([["", "The last five minutes"], ["day", "The last 24 hours"]], "", () => drawLive(), "Time span");
   const numbers = h("dl", {class: "numbers"}), table = h("tbody"), live = h("div", {class: "graphs"}), current = h("dl", {class: "numbers"}), published = h("section", {class: "setting", hidden: true}), parts = h("div", {class: "graphs"});
   box.append(h("div", {class: "pair"}, h("section", {class: "setting"}, h("h2", null, "Server"), numbers), h("section", {class: "setting"}, h("h2", null, "Now"), current)), published, h("div", {class: "bar"}, h("h2", null, "Over time"), spans), live, h("h2", null, "Indexes"),
-    h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["index", "documents", "fields", "vectors", ""].map((t, i) => t ? h("th", {scope: "col", class: i > 0 && "number"}, t) : h("td")))), table)),
+    h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["Index", "Documents", "Fields", "Vectors", ""].map((t, i) => t ? h("th", {scope: "col", class: i > 0 && "number"}, t) : h("td")))), table)),
     h("h2", null, "Segments"), parts);
 
   async function draw() {
     const [health, version, stats] = await Promise.all([ask("/health", {signal}), ask("/version", {signal}), ask("/stats", {signal})]);
     const pair = (name, value) => [h("dt", null, name), h("dd", null, value)];
     numbers.replaceChildren(...[
-      pair("health", health.status), pair("svc", version.svcVersion ?? ""), pair("speaks", "v" + version.pkgVersion), pair("commit", String(version.commitSha).slice(0, 12)),
-      pair("on disk", bytes(stats.databaseSize)), pair("of it in use", bytes(stats.usedDatabaseSize)), pair("last update", stats.lastUpdate ? new Date(stats.lastUpdate).toLocaleString() : "never"),
+      pair("Health", health.status), pair("Version", version.svcVersion ?? ""), pair("API version", "v" + version.pkgVersion), pair("Commit", String(version.commitSha).slice(0, 12)),
+      pair("Size on disk", bytes(stats.databaseSize)), pair("In use", bytes(stats.usedDatabaseSize)), pair("Last update", stats.lastUpdate ? new Date(stats.lastUpdate).toLocaleString() : "never"),
     ].flat());
     redraw(table, Object.entries(stats.indexes).sort(([a], [b]) => a.localeCompare(b)).map(([uid, index]) => h("tr", null,
       h("td", {class: "name", dir: "auto"}, h("a", {href: "#/search?index=" + encodeURIComponent(uid), "data-at": uid}, brief(uid, 60))), h("td", {class: "number"}, count(index.numberOfDocuments)), h("td", {class: "number"}, count(Object.keys(index.fieldDistribution).length)),
@@ -77,14 +77,14 @@ async function overview(box, signal) {
       series("Searches", [["", of(s => s.searches / m.stepSeconds)]], rate, span), series("All requests", [["", of(s => s.requests / m.stepSeconds)], ["failed", of(s => s.failed / m.stepSeconds)]], rate, span),
       series("Time of a search", [["p50", time("p50")], ["p95", time("p95")], ["p99", time("p99")]], ms, span),
       series("Memory", [["", held(of(s => s.memoryBytes))]], bytes, span), series("Tasks that wait or run", [["", held(of(s => s.tasks))]], count, span), series("Results found in the cache", [["", hits]], share, span)]);
-    current.replaceChildren(...[pair("searches", `${count(now.searchesRunning)} running, ${count(now.searchesWaiting)} waiting of ${count(now.searchQueueSize)}`),
-      pair("tasks", `${count(now.tasksEnqueued)} waiting, ${count(now.tasksProcessing)} running${now.oldestTaskSeconds > 1 ? `, the oldest since ${Math.round(now.oldestTaskSeconds)} s` : ""}`),
-      pair("memory", `${bytes(now.memoryBytes)}${now.residentBytes === null ? "" : `, with mapped files ${bytes(now.residentBytes)}`}`), pair("held by requests", `${bytes(now.requestBytes)} of ${bytes(now.requestBytesLimit)}`),
-      pair("cache of results", bytes(now.cacheBytes)), pair("connections", count(now.connections))].flat());
+    current.replaceChildren(...[pair("Searches", `${count(now.searchesRunning)} running, ${count(now.searchesWaiting)} waiting of ${count(now.searchQueueSize)}`),
+      pair("Tasks", `${count(now.tasksEnqueued)} waiting, ${count(now.tasksProcessing)} running${now.oldestTaskSeconds > 1 ? `, the oldest since ${Math.round(now.oldestTaskSeconds)} s` : ""}`),
+      pair("Memory", `${bytes(now.memoryBytes)}${now.residentBytes === null ? "" : `, with mapped files ${bytes(now.residentBytes)}`}`), pair("Memory of requests", `${bytes(now.requestBytes)} of ${bytes(now.requestBytesLimit)}`),
+      pair("Result cache", bytes(now.cacheBytes)), pair("Connections", count(now.connections))].flat());
     const p = now.publication;
     published.hidden = !p;
-    if (p) published.replaceChildren(h("h2", null, "Publication"), h("dl", {class: "numbers"}, [pair("bucket", p.store), pair("position", p.position || "none yet"), pair("lag", p.lagSeconds === null ? "unknown" : `${p.lagSeconds.toFixed(1)} s`),
-      pair("uploaded since the start", bytes(p.sentBytes)), pair("failed requests", count(p.errors)), pair("damaged objects", count(p.damagedObjects)), pair("problem", p.problem || "none")].flat()));
+    if (p) published.replaceChildren(h("h2", null, "Publication"), h("dl", {class: "numbers"}, [pair("Bucket", p.store), pair("Position", p.position || "none yet"), pair("Lag", p.lagSeconds === null ? "unknown" : `${p.lagSeconds.toFixed(1)} s`),
+      pair("Uploaded since the start", bytes(p.sentBytes)), pair("Failed requests", count(p.errors)), pair("Damaged objects", count(p.damagedObjects)), pair("Problem", p.problem || "none")].flat()));
   }
 
   async function drawSegments(stats) {

@@ -51,7 +51,7 @@ export async function tasksView({page, state, remember, signal}) {
       await ask("/tasks/cancel?statuses=enqueued,processing" + (s.index ? "&indexUids=" + encodeURIComponent(s.index) : ""), {method: "POST"});
       await draw();
     }}, "Cancel unfinished tasks")), progress,
-  h("div", {class: "scroll", tabIndex: 0}, h("table", {class: "cards"}, h("thead", null, h("tr", null, ["task", "status", "type", "index", "details", "since", "took", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), body)), pages);
+  h("div", {class: "scroll", tabIndex: 0}, h("table", {class: "cards"}, h("thead", null, h("tr", null, ["Task", "Status", "Type", "Index", "Details", "Since", "Duration", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), body)), pages);
 
   async function draw() {
     const own = turn();

@@ -61,7 +61,7 @@ export function uploader({all, index, open, signal, done}) {
       choices.set(name, select(["text", "number"], types.get(name) ? "number" : "text", undefined, "Type of " + brief(name, 60)));
       return choices.get(name);
     };
-    const table = fields.length > 0 && h("div", {class: "scroll fieldlist", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["field", "values", "example", "filter by it", "sort by it"].map(t => h("th", {scope: "col"}, t)))),
+    const table = fields.length > 0 && h("div", {class: "scroll fieldlist", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["Field", "Values", "Example", "Filter by it", "Sort by it"].map(t => h("th", {scope: "col"}, t)))),
       h("tbody", null, fields.map(f => {
         const flat = !f.kinds.includes("object");
         return h("tr", null, h("td", {class: "name", dir: "auto"}, brief(f.name, 60)), h("td", null, types.has(f.name) ? typeOf(f.name) : f.kinds.join(", ")), h("td", {class: "long", dir: "auto"}, brief(typeof f.example === "string" ? f.example : JSON.stringify(f.example) ?? "", 60)),

@@ -23,7 +23,7 @@ export async function webhooksView(box, signal) {
           await ask("/webhooks/" + hook.uuid, {method: "DELETE"});
           await draw();
           say("Webhook deleted.");
-        }}, "Delete")]), h("dl", {class: "narrow"}, h("dt", null, "headers"), h("dd", {dir: "auto"}, Object.entries(hook.headers).map(([name, value]) => `${name}: ${value}`).join(", ") || "none")))) : [h("p", {class: "empty"}, "There is no webhook.")]);
+        }}, "Delete")]), h("dl", {class: "narrow"}, h("dt", null, "Headers"), h("dd", {dir: "auto"}, Object.entries(hook.headers).map(([name, value]) => `${name}: ${value}`).join(", ") || "none")))) : [h("p", {class: "empty"}, "There is no webhook.")]);
   }
 
   function edit(hook) {
@@ -55,7 +55,7 @@ export async function aliasesView(box, signal) {
         event.preventDefault();
         return put(name.value.trim(), target.value);
       }}, field("Alias", name), field("Index", target), h("button", {class: "main"}, "Create alias")),
-      results.length ? h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, h("th", {scope: "col"}, "alias"), h("th", {scope: "col"}, "index"), h("td"))), h("tbody", null, results.map(({alias, indexUid}) => h("tr", null, h("td", {class: "name", dir: "auto"}, brief(alias, 60)),
+      results.length ? h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, h("th", {scope: "col"}, "Alias"), h("th", {scope: "col"}, "Index"), h("td"))), h("tbody", null, results.map(({alias, indexUid}) => h("tr", null, h("td", {class: "name", dir: "auto"}, brief(alias, 60)),
         h("td", null, select(uids.includes(indexUid) ? uids : [indexUid, ...uids], indexUid, v => put(alias, v), `Index of ${alias}`)), h("td", null, h("button", {type: "button", class: "link danger", onclick: async () => {
           if (!confirm(`Delete the alias ${alias}? The index stays.`)) return;
           await ask("/aliases/" + encodeURIComponent(alias), {method: "DELETE"});
