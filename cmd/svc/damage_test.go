@@ -355,7 +355,7 @@ func TestDirectoryOfANewerFormatIsRefused(t *testing.T) {
 		"svc 5 0.9.1\n": "it has format version 5, but svc " + svcVersion + " reads versions 2, 3 and 4. Use svc 0.9.1, or a later one",
 		"other 3\n":     "belongs to another product",
 		"svc\n":         "belongs to another product",
-		"":              "belongs to another product",
+		"":              "is empty",
 	} {
 		if err := os.WriteFile(filepath.Join(db, versionFile), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

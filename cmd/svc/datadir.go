@@ -6,8 +6,11 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"svc/internal/vfs"
 )
@@ -50,6 +53,11 @@ const (
 // Up to format 2, segments had no checksums of blocks. Up to format 3, their columns rounded integers to float64. Compaction
 // eventually rewrites them.
 var olderFormats = []string{"2", "3"}
+
+const oldestFormat = 2 // the first of olderFormats
+
+// meilisearchVersion matches the VERSION of a directory of Meilisearch.
+var meilisearchVersion = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
 // dataState is the state of a data directory before it is opened.
 type dataState uint8
@@ -189,6 +197,9 @@ func checkDataDir(fsys vfs.FS, dir string) (dataState, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return dataFresh, nil
 	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return 0, fmt.Errorf("%s is not a directory, or a part of its path is a file. Choose another directory with --db-path", dir)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("cannot open the data directory: %w", err)
 	}
@@ -225,6 +236,12 @@ func (e *foreignError) Error() string { return e.reason }
 func checkVersion(b []byte) (format string, err error) {
 	text := strings.TrimSpace(string(b))
 	words := strings.Split(text, " ")
+	switch {
+	case text == "":
+		return "", &foreignError{fmt.Sprintf("its %s is empty. Restore the directory from a backup, or write %q to the file if svc %s wrote it", versionFile, product+" "+formatVersion, svcVersion)}
+	case meilisearchVersion.MatchString(text):
+		return "", &foreignError{fmt.Sprintf("it belongs to Meilisearch %s. Make a dump with Meilisearch, and start svc with --import-dump and another --db-path", text)}
+	}
 	if words[0] != product || len(words) < 2 {
 		return "", &foreignError{fmt.Sprintf("its %s says %q: it belongs to another product. Choose another directory with --db-path, and move the data with a dump", versionFile, text)}
 	}
@@ -235,6 +252,10 @@ func checkVersion(b []byte) (format string, err error) {
 	writer := "the svc that wrote it"
 	if len(words) > 2 {
 		writer = "svc " + words[2]
+	}
+	if n, err := strconv.Atoi(format); err == nil && n < oldestFormat {
+		return "", &foreignError{fmt.Sprintf("it has format version %s, but svc %s reads versions %s and %s. Make a dump with %s, and import it with --import-dump",
+			format, svcVersion, strings.Join(olderFormats, ", "), formatVersion, writer)}
 	}
 	return "", &foreignError{fmt.Sprintf("it has format version %s, but svc %s reads versions %s and %s. Use %s, or a later one",
 		format, svcVersion, strings.Join(olderFormats, ", "), formatVersion, writer)}

@@ -100,7 +100,7 @@ func (p program) run(args []string) int {
 				err = fmt.Errorf("%w, and with --from-key to the one of --from", err)
 			}
 		}
-		fmt.Fprintf(p.err, "svc: %s\n", inOptions(ctx, err.Error()))
+		fmt.Fprintf(p.err, "svc: %s\n", inOptions(ctx, advised(err)))
 		return exitFailure
 	}
 	return 0

@@ -164,6 +164,7 @@ func TestBadOptions(t *testing.T) {
 		{name: "boolean in the environment", env: map[string]string{"SVC_NO_ANALYTICS": "1"}},
 		{name: "misspelt variable", env: map[string]string{"SVC_MASTERKEY": "secret"}},
 		{name: "unknown variable", env: map[string]string{"SVC_PORT_AUTHORITY": "x"}},
+		{name: "no directory", env: map[string]string{"SVC_DB_PATH": ""}},
 		{name: "size", args: []string{"--http-payload-size-limit", "10 parsecs"}},
 		{name: "threads", env: map[string]string{"SVC_MAX_INDEXING_THREADS": "-1"}},
 		{name: "level", args: []string{"--log-level", "loud"}},
@@ -278,6 +279,8 @@ func TestDataDir(t *testing.T) {
 		}
 	}
 	put("/other/VERSION", "1.42.1")
+	put("/cut/VERSION", "")
+	put("/past/VERSION", "svc 1 0.0.1\n")
 	put("/next/VERSION", "svc 5\n")
 	put("/before/VERSION", "svc 2\n")
 	put("/home/notes.txt", "hello")
@@ -285,7 +288,7 @@ func TestDataDir(t *testing.T) {
 	put("/broken/VERSION.tmp", "sv")
 
 	for dir, want := range map[string]string{
-		"/new": "", "/broken": "", "/other": "another product", "/before": "", "/next": "format version 5", "/home": "not empty",
+		"/new": "", "/broken": "", "/other": "belongs to Meilisearch 1.42.1. Make a dump", "/cut": "its VERSION is empty", "/past": "Make a dump with svc 0.0.1", "/before": "", "/next": "format version 5", "/home": "not empty",
 	} {
 		lock, err := openDataDir(fsys, dir, "", nil)
 		if want != "" {

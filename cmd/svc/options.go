@@ -99,6 +99,8 @@ var metricsPrefixForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // validate checks what a single option cannot say.
 func (o *options) validate() error {
 	switch {
+	case o.DBPath == "":
+		return errors.New("--db-path must not be empty: set it to the data directory")
 	case o.SearchQueueSize < 0:
 		return errors.New("--experimental-search-queue-size must be 0 or more")
 	case o.DropSearchAfter < 1:

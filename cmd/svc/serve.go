@@ -164,14 +164,6 @@ func awaitGraphs(ctx context.Context) {
 	segment.AwaitReadAhead(ctx)
 }
 
-// listenError says why svc cannot listen on the address that an option gives, and what to do.
-func listenError(option, address string, err error) error {
-	if _, _, bad := net.SplitHostPort(address); bad != nil {
-		return fmt.Errorf("%s must be a host and a port, such as localhost:7700 or 0.0.0.0:7700, got %q", option, address)
-	}
-	return fmt.Errorf("cannot listen on %s: %w. Choose another address with %s", address, err, option)
-}
-
 // closing closes c at the end of a function that returns *err.
 func closing(err *error, what string, c io.Closer) {
 	if e := c.Close(); e != nil {
