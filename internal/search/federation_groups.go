@@ -255,9 +255,9 @@ func (r *FederatedResponse) mergeGroups(ctx context.Context, sets map[string]*in
 	if err := r.countGroups(ctx, sets, pages); err != nil {
 		return err
 	}
-	if r.request.GroupKeys != nil { // not all of them need be here
-		r.groups = slices.DeleteFunc(r.groups, func(one federatedGroup) bool { return one.count == 0 })
-	}
+	// A group that another instance asks for need not be here. A group of the page has no documents if the only instance that has it
+	// failed when it was asked again.
+	r.groups = slices.DeleteFunc(r.groups, func(one federatedGroup) bool { return one.count == 0 && len(one.hits) == 0 })
 	for i := range r.groups {
 		r.hits = append(r.hits, r.groups[i].hits...)
 	}
