@@ -13,8 +13,11 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+	"unicode/utf8"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
+	"svc/internal/jsontext"
 	"svc/internal/outbound"
 )
 
@@ -73,12 +76,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-type request struct {
-	Query     string   `json:"query"`
-	Documents []string `json:"documents"`
-	Model     string   `json:"model"`
-}
-
 // failed is a call that failed.
 type failed struct {
 	code  apierr.Code
@@ -89,19 +86,18 @@ type failed struct {
 
 // Order returns the indexes of hits, each a JSON text, in the order in which they suit a user. It may leave some out. Where
 // the deadline of ctx passes before there is an answer it returns nil. Errors are *apierr.Error
-// (remote_…, too_many_search_requests), or ctx's when it was cancelled.
+// (remote_…, too_many_search_requests), ctx's when it was cancelled, or budget.ErrFull: the account of ctx is charged for the request.
 func (c *Client) Order(ctx context.Context, userContext, query string, hits [][]byte) ([]int, error) {
-	r := request{Query: "User context: " + userContext, Documents: make([]string, len(hits)), Model: model}
+	asked := "User context: " + userContext
 	if query != "" {
-		r.Query += "\nQuery: " + query
+		asked += "\nQuery: " + query
 	}
-	for i, h := range hits {
-		r.Documents[i] = string(h)
-	}
-	body, err := json.Marshal(r)
-	if err != nil {
+	account, size := budget.Of(ctx), bodyBytes(asked, hits)
+	if err := account.Hold(size); err != nil {
 		return nil, err
 	}
+	defer func() { _ = account.Hold(-size) }() // giving back never fails
+	body := appendBody(make([]byte, 0, size), asked, hits)
 	base := time.Millisecond
 	for tries := 0; ; tries++ {
 		order, f := c.once(ctx, body, len(hits))
@@ -127,6 +123,45 @@ func (c *Client) Order(ctx context.Context, userContext, query string, hits [][]
 			return nil, err
 		}
 	}
+}
+
+// The parts of a request between its texts.
+const (
+	beforeQuery = `{"query":`
+	beforeHits  = `,"documents":[`
+	afterHits   = `],"model":"` + model + `"}`
+)
+
+// bodyBytes returns an upper bound of the length of what appendBody appends, near it if hits are valid UTF-8. Documents are texts in
+// the request: their quotes and backslashes take twice the space.
+func bodyBytes(query string, hits [][]byte) int64 {
+	n := len(beforeQuery) + len(beforeHits) + len(afterHits) + quotedBytes([]byte(query))
+	for _, h := range hits {
+		n += quotedBytes(h) + len(",")
+	}
+	return int64(n)
+}
+
+// quotedBytes returns an upper bound of the length of a text as a JSON string.
+func quotedBytes(text []byte) int {
+	n := len(text) + jsontext.EscapeBytes(text) + len(`""`)
+	if !utf8.Valid(text) {
+		n += (utf8.RuneLen(utf8.RuneError) - 1) * len(text)
+	}
+	return n
+}
+
+// appendBody appends the body of a request.
+func appendBody(dst []byte, query string, hits [][]byte) []byte {
+	dst = jsontext.AppendQuoted(append(dst, beforeQuery...), query)
+	dst = append(dst, beforeHits...)
+	for i, h := range hits {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = jsontext.AppendQuoted(dst, h)
+	}
+	return append(dst, afterHits...)
 }
 
 // once makes one call.

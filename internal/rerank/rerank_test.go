@@ -5,17 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 	"svc/internal/outbound"
 )
+
+// request is the body of a request.
+type request struct {
+	Query     string   `json:"query"`
+	Documents []string `json:"documents"`
+	Model     string   `json:"model"`
+}
 
 // service sends prepared answers in turn, and records its requests.
 type service struct {
@@ -219,4 +230,50 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%s: %v of %d", answer, order, hits)
 		}
 	})
+}
+
+// discard is a service that reads requests and answers without an order.
+type discard struct{ calls, bytes int64 }
+
+func (d *discard) RoundTrip(r *http.Request) (*http.Response, error) {
+	n, err := io.Copy(io.Discard, r.Body)
+	d.calls, d.bytes = d.calls+1, d.bytes+n
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"results":[]}`))}, err
+}
+
+// TestRequestsAreCharged compares the memory for requests with what they are charged: they may be twice as long as the hits.
+func TestRequestsAreCharged(t *testing.T) {
+	for _, text := range []string{`a`, `<`, `\"`, `\\`, "ü", "\xff", "\t"} {
+		hits := [][]byte{[]byte(`{}`), []byte(strings.Repeat(text, 1<<20)), []byte(strings.Repeat(text, 1<<20))}
+		size := bodyBytes("hat", hits)
+		body := appendBody(nil, "hat", hits)
+		if n := int64(len(body)); n > size || utf8.ValidString(text) && n < size-1 {
+			t.Errorf("%q: a body of %d bytes, charged as %d", text, len(body), size)
+		}
+		var got request
+		if err := json.Unmarshal(body, &got); err != nil || len(got.Documents) != 3 || got.Documents[1] != strings.ToValidUTF8(string(hits[1]), "\uFFFD") || got.Model != model {
+			t.Errorf("%q: %v", text, err)
+		}
+		c := (&service{t: t}).client()
+		d := new(discard)
+		c.http.Transport = d
+		for _, short := range []int64{0, 1} {
+			b := budget.New(size+int64(len("User context: \\nQuery: "))-short, nil)
+			account := b.Open(1 << 30)
+			ctx := context.WithValue(t.Context(), budget.Key, account)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := c.Order(ctx, "", "hat", hits)
+			runtime.ReadMemStats(&after)
+			if want := []error{nil, budget.ErrFull}[short]; !errors.Is(err, want) || b.Used() != 0 {
+				t.Errorf("%q with %d bytes too few: %v, %d bytes stay charged", text, short, err, b.Used())
+			}
+			if made := int64(after.TotalAlloc - before.TotalAlloc); utf8.ValidString(text) && made > size+1<<20 {
+				t.Errorf("%q: %d bytes are allocated for %d charged ones", text, made, size)
+			}
+		}
+		if d.calls != 1 || d.bytes > size+64 {
+			t.Errorf("%q: %d calls with %d bytes", text, d.calls, d.bytes)
+		}
+	}
 }
