@@ -88,7 +88,10 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		}
 	}
 	if r.request.GroupBy != nil {
-		dst = r.appendGroups(dst, &spans)
+		var err error
+		if dst, err = r.appendGroups(t.Account(), dst, &spans); err != nil {
+			return nil, err
+		}
 	}
 	r.stages.done("federating results > format")
 	if f := r.request.Reorder; f != nil {
@@ -155,8 +158,12 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 }
 
 // appendGroups moves the hits at the end of an answer into their groups.
-func (r *FederatedResponse) appendGroups(dst []byte, spans *hitSpans) []byte {
-	hits := spans.copies(dst)
+func (r *FederatedResponse) appendGroups(account *budget.Account, dst []byte, spans *hitSpans) ([]byte, error) {
+	hits, release, err := spans.copies(account, dst)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	dst = append(dst[:spans.begin], `],"groups":[`...)
 	for i := range r.groups {
 		one := &r.groups[i]
@@ -174,7 +181,7 @@ func (r *FederatedResponse) appendGroups(dst []byte, spans *hitSpans) []byte {
 		hits = hits[len(one.hits):]
 		dst = append(dst, "]}"...)
 	}
-	return dst
+	return dst, nil
 }
 
 // allStages returns the stages of the request and, below the execution, those of each query by its position.

@@ -257,13 +257,11 @@ func (r *FederatedResponse) hydrate(ctx context.Context, dst []byte, spans *hitS
 	if !any {
 		return dst, nil
 	}
-	account := turns.Of(ctx).Account()
-	plain := int64(len(dst) - spans.begin)
-	if err := account.Hold(plain); err != nil {
+	hits, release, err := spans.copies(turns.Of(ctx).Account(), dst)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = account.Hold(-plain) }()
-	hits := spans.copies(dst)
+	defer release()
 	var scratch []byte
 	for i, hit := range hits {
 		if of[i] != nil {

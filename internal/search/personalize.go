@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"svc/internal/budget"
 	"svc/internal/turns"
 )
 
@@ -21,9 +22,14 @@ type hitSpans struct {
 // apply reorders the hits, with commas between them at the end of dst, as f says, and meanwhile releases the turn. f does not get
 // pinned hits. They keep their positions, or come last if f drops too many hits before them.
 func (h *hitSpans) apply(t turns.Turn, dst []byte, f Reorder, deadline time.Time) ([]byte, error) {
+	all, release, err := h.copies(t.Account(), dst)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	var hits [][]byte
 	var pins []pinnedHit[[]byte]
-	for i, hit := range h.copies(dst) {
+	for i, hit := range all {
 		if len(pins) < len(h.pinned) && h.pinned[len(pins)] == i {
 			pins = append(pins, pinnedHit[[]byte]{i, hit})
 		} else {
@@ -57,13 +63,17 @@ func (h *hitSpans) apply(t turns.Turn, dst []byte, f Reorder, deadline time.Time
 	return dst, nil
 }
 
-// copies returns copies of the hits.
-func (h *hitSpans) copies(dst []byte) [][]byte {
-	hits := make([][]byte, len(h.ends))
+// copies returns copies of the hits, which are charged until release is called.
+func (h *hitSpans) copies(account *budget.Account, dst []byte) (hits [][]byte, release func(), err error) {
+	size := int64(len(dst) - h.begin)
+	if err := account.Hold(size); err != nil {
+		return nil, nil, err
+	}
+	hits = make([][]byte, len(h.ends))
 	begin := h.begin
 	for i, end := range h.ends {
 		hits[i] = bytes.Clone(dst[begin:end])
 		begin = end + 1
 	}
-	return hits
+	return hits, func() { _ = account.Hold(-size) }, nil // giving back never fails
 }

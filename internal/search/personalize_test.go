@@ -3,71 +3,36 @@ package search
 import (
 	"context"
 	"errors"
-	"strings"
+	"slices"
 	"testing"
 	"time"
+
+	"svc/internal/budget"
+	"svc/internal/turns"
 )
 
-// TestReorder reorders the hits of searches in both forms.
-func TestReorder(t *testing.T) {
-	l := newLibrary(t)
-	l.put("i", `{"searchCutoffMs": 5000}`, `{"id": 1, "t": "red, \"hat\""}`, `{"id": 2}`, `{"id": 3, "t": ["]", "}"]}`)
-	v := held(l.c.Get("i").View())
-	defer v.Release()
-	broken := errors.New("broken")
-	for _, tt := range []struct {
-		order []int
-		err   error
-		want  string
-	}{
-		{[]int{2, 0, 1}, nil, `[{"id":3,"t":["]","}"]},{"id":1,"t":"red, \"hat\""},{"id":2}]`},
-		{[]int{1}, nil, `[{"id":2}]`},
-		{[]int{}, nil, `[]`},
-		{nil, nil, `[{"id":1,"t":"red, \"hat\""},{"id":2},{"id":3,"t":["]","}"]}]`},
-		{nil, broken, ``},
-	} {
-		turn := &countingTurn{Context: context.Background()}
-		began := time.Now()
-		reorder := func(deadline time.Time, hits [][]byte) ([]int, error) {
-			const given = 5 * time.Second
-			if deadline.Before(began.Add(given)) || deadline.After(time.Now().Add(given)) || len(hits) != 3 || string(hits[1]) != `{"id":2}` || turn.paused != 1 || turn.resumed != 0 {
-				t.Errorf("called with %s, deadline %v, %+v", hits, deadline.Sub(began), turn)
+// TestCopiesOfHitsAreCharged reorders hits with enough memory for their copies, and with too little.
+func TestCopiesOfHitsAreCharged(t *testing.T) {
+	const head, answer = `{"hits":[`, `{"id":1},{"id":2},{"id":3}`
+	for _, short := range []int64{0, 1} {
+		b := budget.New(2*int64(len(answer))/3+1-short, nil) // small requests may take half as much again
+		turn := turns.Of(context.WithValue(t.Context(), budget.Key, b.Open(1<<20)))
+		spans := hitSpans{begin: len(head), ends: []int{len(head) + 8, len(head) + 17, len(head) + 26}, pinned: []int{1}}
+		asked := false
+		got, err := spans.apply(turn, []byte(head+answer), func(_ time.Time, hits [][]byte) ([]int, error) {
+			asked = true
+			if b.Used() != int64(len(answer)) || !slices.EqualFunc(hits, []string{`{"id":1}`, `{"id":3}`}, func(a []byte, b string) bool { return string(a) == b }) {
+				t.Errorf("%d bytes are charged for %s", b.Used(), hits)
 			}
-			return tt.order, tt.err
+			return []int{1, 0}, nil
+		}, time.Time{})
+		switch {
+		case b.Used() != 0:
+			t.Errorf("%d bytes stay charged", b.Used())
+		case short > 0 && (!errors.Is(err, budget.ErrFull) || asked):
+			t.Errorf("without memory: %s, %v", got, err)
+		case short == 0 && (err != nil || string(got) != head+`{"id":3},{"id":2},{"id":1}`):
+			t.Errorf("%s, %v", got, err)
 		}
-		found, err := Search(turn, v, &Request{Limit: 20, Reorder: reorder, ShowPerformanceDetails: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := found.AppendJSON(turn, []byte("before"))
-		if !errors.Is(err, tt.err) || err == nil && (!strings.HasPrefix(string(body), `before{"hits":`+tt.want+`,"query"`) || !strings.Contains(string(body), `"search > personalization"`)) {
-			t.Errorf("%v: %s, %v", tt.order, body, err)
-		}
-		turn.paused, turn.resumed = 0, 0
-		q := ""
-		f := &FederatedRequest{Limit: 20, Queries: []FederatedQuery{{View: v, Request: &Request{}, Weight: 1}}, AsSearch: &q, Reorder: func(deadline time.Time, hits [][]byte) ([]int, error) {
-			if len(hits) != 3 || turn.paused != 1 || deadline.IsZero() {
-				t.Errorf("called with %s, %+v", hits, turn)
-			}
-			return tt.order, tt.err
-		}}
-		merged, err := Federate(context.Background(), f, oneByOne)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err = merged.AppendJSON(turn, nil)
-		if n := strings.Count(string(body), `"_federation"`); !errors.Is(err, tt.err) || err == nil && n != map[bool]int{true: 3, false: len(tt.order)}[tt.order == nil] {
-			t.Errorf("%v: %s, %v", tt.order, body, err)
-		}
-		if turn.paused != turn.resumed {
-			t.Errorf("%+v", turn)
-		}
-	}
-	found, err := Search(context.Background(), v, &Request{Limit: 0, Reorder: func(time.Time, [][]byte) ([]int, error) { panic("no hit, no question") }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := found.AppendJSON(context.Background(), nil); err != nil {
-		t.Error(err)
 	}
 }
