@@ -223,6 +223,15 @@ const (
 	ratioBytes = 16 << 20
 )
 
+// A compressed body may be packedShare times as long as it may be decompressed, and packedBytes more. A longer one consists of parts
+// that decompress to nothing, and could go on for ever.
+const (
+	packedShare = 2
+	packedBytes = 64 << 10
+)
+
+var errPacked = errors.New("the compressed body is too long")
+
 // Read returns errors for users, and keeps returning the first one. It refuses a small body that decompresses to very much before the
 // limit of payloads: such bodies are made to exhaust memory.
 func (r *bodyReader) Read(p []byte) (int, error) {
@@ -253,6 +262,9 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	r.err = r.broken(err)
 	return n, r.err
 }
+
+// mostPacked returns how many bytes of a compressed body are received.
+func (r *bodyReader) mostPacked() int64 { return packedShare*r.limit + packedBytes }
 
 func (r *bodyReader) tooLarge() error {
 	return apierr.New("payload_too_large", "The body is larger than %d bytes. Send it in pieces, or start the server with a larger `%s`.", r.limit, r.option)
@@ -319,8 +331,11 @@ func (r *bodyReader) late() bool {
 
 // broken returns the error of a body that cannot be read to its end.
 func (r *bodyReader) broken(err error) error {
-	if r.late() {
+	switch {
+	case r.late():
 		return apierr.New(codeNoWriter, "This server closed its data before the body of the request had arrived. Send the request again.")
+	case errors.Is(err, errPacked):
+		return apierr.New("payload_too_large", "The compressed body is longer than %d bytes, and decompresses to %d so far. Send it in pieces, or uncompressed.", r.mostPacked(), r.limit-r.left)
 	}
 	return apierr.New("bad_request", "The body cannot be read: %v.", err)
 }
@@ -341,7 +356,8 @@ type brokenKey struct{}
 // deadlineBytes is the number of bytes after which the read deadline is extended.
 const deadlineBytes = 256 << 10
 
-// Read extends the deadline after each deadlineBytes. A body that ends before its announced length is an error, not a short body.
+// Read extends the deadline after each deadlineBytes. A body that ends before its announced length is an error, not a short body. So
+// is a compressed one that is too long.
 func (r *patientReader) Read(p []byte) (int, error) {
 	if r.read >= deadlineBytes {
 		r.read = 0
@@ -355,6 +371,9 @@ func (r *patientReader) Read(p []byte) (int, error) {
 	r.total += int64(n)
 	if err == io.EOF && r.total < int64(r.ctx.Request.Header.ContentLength()) {
 		err = io.ErrUnexpectedEOF // fasthttp treats the end of the connection as the end of the body
+	}
+	if r.body.packed && r.total > r.body.mostPacked() {
+		err = errPacked
 	}
 	if err != nil && err != io.EOF {
 		r.ctx.SetUserValue(brokenKey{}, true)

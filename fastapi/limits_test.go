@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,28 @@ func TestBodyLimits(t *testing.T) {
 			}
 			if r := send(test.limit + 1); r.status != 413 || r.code() != "payload_too_large" {
 				t.Errorf("%s %s with %d bytes (packed: %t): %d %s", test.method, test.path, test.limit+1, packed, r.status, r.body)
+			}
+		}
+	}
+}
+
+// TestPackedBodiesEnd sends compressed bodies with many parts that decompress to nothing.
+func TestPackedBodiesEnd(t *testing.T) {
+	const limit = 100_000
+	c := newClient(t, Options{JSONLimit: limit})
+	for encoding, part := range map[string][]byte{
+		"gzip": compressed(t, "gzip", ""),
+		"zstd": append([]byte("\x50\x2a\x4d\x18\x10\x00\x00\x00"), make([]byte, 16)...), // a skippable frame (RFC 8878, 3.1.2)
+	} {
+		body := compressed(t, encoding, `{"metrics": true}`)
+		for _, tt := range []struct{ bytes, status int }{{limit, 200}, {packedShare*limit + packedBytes - 100, 200}, {packedShare*limit + packedBytes + 100, 413}} {
+			parts := (tt.bytes - len(body)) / len(part)
+			sent := append(slices.Clone(body), bytes.Repeat(part, parts)...)
+			for _, r := range []io.Reader{bytes.NewReader(sent), chunked{bytes.NewReader(sent)}} {
+				got := c.send("PATCH", "/experimental-features", r, "Content-Type", "application/json", "Content-Encoding", encoding)
+				if got.status != tt.status || tt.status == 413 && (got.code() != "payload_too_large" || !strings.Contains(got.body, "265536 bytes")) {
+					t.Errorf("%s with %d bytes in %d empty parts: %d %s", encoding, len(sent), parts, got.status, got.body)
+				}
 			}
 		}
 	}
