@@ -50,12 +50,18 @@ func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
 		s.conversations.Add(-1)
 		return apierr.New("too_many_search_requests", "%d conversations are running, which is the limit. Try again in a few seconds.", maxConversations)
 	}
+	begun := false
+	defer func() {
+		if !begun { // also after a panic: a segment may be damaged
+			s.conversations.Add(-1)
+		}
+	}()
 	searcher := &chatSearcher{s: s, workspace: name, credential: credential(ctx)}
 	indexes, err := s.chatIndexes(ctx)
 	if err != nil {
-		s.conversations.Add(-1)
 		return err
 	}
+	begun = true
 	s.streamEvents(ctx, func(ctx context.Context, e *eventStream) {
 		defer s.conversations.Add(-1)
 		if e.retry(chatRetry) != nil {

@@ -404,6 +404,31 @@ func TestConversationsAreBounded(t *testing.T) {
 	}
 }
 
+// TestConversationsThatFailBefore has the search for hints panic, as a damaged segment makes it. The conversation is not counted
+// afterwards.
+func TestConversationsThatFailBefore(t *testing.T) {
+	c, _ := newTalking(t, Options{})
+	failed := false
+	disturb = func() {
+		if c.server.conversations.Load() == 1 && !failed {
+			failed = true
+			panic("a damaged segment")
+		}
+	}
+	defer func() { disturb = nil }()
+	if got := c.as("x").ask("hello"); got != "internal" || !failed {
+		t.Errorf("a conversation whose start panics: %s", got)
+	}
+	c.server.slots.release() // the panic came before
+	c.server.searches.End()
+	if n := c.server.conversations.Load(); n != 0 {
+		t.Errorf("%d conversations are counted", n)
+	}
+	if got := c.as("x").ask("hello"); got != "hello" {
+		t.Error(got)
+	}
+}
+
 func TestChatSeriesAreBounded(t *testing.T) {
 	var c chatSeries
 	for i := range maxChatSeries + 10 {
