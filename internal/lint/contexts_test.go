@@ -46,7 +46,7 @@ var keepers = map[string]string{
 	"internal/aggregate.work.turn":        "Compute, Merge or AppendJSON, which the work lives in",
 	"internal/aggregate.render.work":      "AppendJSON, which the render lives in",
 	"internal/search.candidateCounts.ctx": "distribution, which the counts live in",
-	"internal/search.clock.turn":          "the hitWriter of one answer",
+	"internal/format.clock.turn":          "the hitWriter of one answer",
 	"internal/search.merger.turn":         "Federate, which the merger lives in",
 	"internal/search.hitWriter.turn":      "AppendMembers, AppendPeer or Passages, which the writer lives in",
 	"internal/task.Queue.ctx":             "the queue has its own, which ends with Close",

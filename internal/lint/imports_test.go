@@ -22,6 +22,8 @@ var layers = [][]string{
 	{"docs/demo"},
 	{"internal/network", "internal/suggest"},
 	{"internal/search"},
+	{"internal/format"},
+	{"internal/selection"},
 	{"internal/rule"},
 	{"internal/dump"},
 	{"internal/audit"},

@@ -9,6 +9,7 @@ import (
 
 	"svc/internal/aggregate"
 	"svc/internal/numeric"
+	"svc/internal/selection"
 	"svc/internal/settings"
 )
 
@@ -67,7 +68,7 @@ func (a *Asked) facetsOf(uid []byte) *AskedFacets {
 // has reports whether a facet was asked for.
 func (a *AskedFacets) has(facet string) bool {
 	return slices.ContainsFunc(a.Names, func(name string) bool {
-		return name == "*" || pathCovers(name, facet) || isPattern(name) && settings.Covers(name, facet)
+		return name == "*" || selection.Covers(name, facet) || isPattern(name) && settings.Covers(name, facet)
 	})
 }
 

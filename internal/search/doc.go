@@ -18,7 +18,8 @@
 // Search checks the request against the settings, determines the universe (live rows that the filter allows), and embeds the query if
 // it searches by meaning; meanwhile its slot is free. Then it ranks (ranking.go). Package rank returns hits with the values that
 // ordered them; nothing here compares documents in another way. Facets, aggregations and groups are counted on the candidates.
-// Finally the documents of the page are read by row and formatted as JSON text, without decoding them (response.go, format.go).
+// Finally the documents of the page are read by row and written as JSON text, without decoding them (response.go). Package selection
+// picks their attributes, and package format crops and highlights them.
 //
 // # Facets
 //
@@ -27,13 +28,6 @@
 // read only values that can be among the best. Equal values of several segments are one value: sources are merged by a heap, or by
 // the numbers of package numbering. facetorder.go has a row for each order, which says what it means for one index, several indexes
 // and facet search.
-//
-// # Highlights and crops
-//
-// A highlighter finds the matches of the query in a text, by the same analysis that made the words. A crop shows the best run of
-// matches: with the most words of the query, then the closest together, then in the order of the query. Long texts have a concordance
-// in the segment, so that a crop reads only the pieces around its run (concord.go). Results of the concordance are compared with the
-// text, because the concordance may be of an older analysis.
 //
 // # Merging
 //

@@ -15,6 +15,7 @@ import (
 	"svc/internal/jsontext"
 	"svc/internal/numeric"
 	"svc/internal/rank"
+	"svc/internal/selection"
 	"svc/internal/settings"
 	"svc/internal/turns"
 	"svc/segment"
@@ -42,7 +43,7 @@ func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField,
 	if slices.Contains(names, "*") {
 		names = []string{"*"}
 	}
-	asked := newCovering(names)
+	asked := selection.NewCovering(names)
 	var patterns []string
 	for _, name := range names {
 		if isPattern(name) {
@@ -63,7 +64,7 @@ func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField,
 		}
 		place := 0 // of what asks for the field
 		if len(names) == 0 || names[0] != "*" {
-			place = asked.first(info.Name)
+			place = asked.First(info.Name)
 		}
 		switch {
 		case place >= 0:

@@ -10,6 +10,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/jsontext"
 	"svc/internal/rank"
+	"svc/internal/selection"
 	"svc/internal/settings"
 	"svc/internal/turns"
 )
@@ -125,7 +126,7 @@ func (r *FederatedResponse) addRemoteFacets(ctx context.Context, sets map[string
 // askedName is the name under which a facet was asked for.
 func askedName(names []string, facet string) string {
 	for _, name := range names {
-		if name == "*" || pathCovers(name, facet) {
+		if name == "*" || selection.Covers(name, facet) {
 			return name
 		}
 	}

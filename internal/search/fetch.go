@@ -13,6 +13,7 @@ import (
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/rank"
+	"svc/internal/selection"
 	"svc/internal/settings"
 	"svc/internal/turns"
 	"svc/segment"
@@ -157,7 +158,7 @@ func AppendDocument(account *budget.Account, dst []byte, v *index.View, seg int,
 // documentWriter appends documents, reusing its buffer.
 type documentWriter struct {
 	view    *index.View
-	shown   selection
+	shown   selection.Selection
 	wanted  segment.Wanted // what of a document is read
 	vectors *embeddings    // nil: not shown
 	doc     []byte
@@ -165,11 +166,11 @@ type documentWriter struct {
 }
 
 func newDocumentWriter(account *budget.Account, v *index.View, fields []string, vectors bool) *documentWriter {
-	w := &documentWriter{view: v, shown: newSelection(fields), room: budget.NewRoom(account)}
+	w := &documentWriter{view: v, shown: selection.Of(fields), room: budget.NewRoom(account)}
 	if vectors {
 		w.vectors = newEmbeddings(v)
 	}
-	w.wanted = wanted(vectors, w.shown)
+	w.wanted = selection.Wanted(vectors, w.shown)
 	return w
 }
 
@@ -179,7 +180,7 @@ func (w *documentWriter) append(dst []byte, seg int, row segment.Row) (_ []byte,
 		return nil, err
 	}
 	at := len(dst)
-	if dst, err = w.shown.append(dst, w.doc); err != nil || w.vectors == nil {
+	if dst, err = w.shown.Append(dst, w.doc); err != nil || w.vectors == nil {
 		return dst, err
 	}
 	return w.vectors.appendMember(dst, at, w.doc, seg, row)

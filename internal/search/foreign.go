@@ -9,6 +9,7 @@ import (
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/jsontext"
+	"svc/internal/selection"
 	"svc/segment"
 )
 
@@ -72,7 +73,7 @@ type hydratedKey struct {
 // foreignDocuments are the documents of one foreign index as hits show them.
 type foreignDocuments struct {
 	view  *index.View
-	shown selection
+	shown selection.Selection
 	known map[string][]byte // by id; hits of a page name few documents many times
 	doc   []byte
 	meter *budget.Meter
@@ -104,7 +105,7 @@ func (f *Foreign) hydration(v *index.View) (*hydration, error) {
 				return nil, apierr.New("index_not_found", "There is no index `%s`, the target of the foreign key `%s` of the index `%s`. Create the index, or change foreignKeys.",
 					uid, key.FieldName, v.UID)
 			}
-			indexes[uid] = &foreignDocuments{view: target, meter: &h.meter, shown: newSelection(target.Settings.DisplayedAttributes), known: make(map[string][]byte)}
+			indexes[uid] = &foreignDocuments{view: target, meter: &h.meter, shown: selection.Of(target.Settings.DisplayedAttributes), known: make(map[string][]byte)}
 		}
 		h.at[key.FieldName] = indexes[uid]
 		h.keys = append(h.keys, hydratedKey{key.FieldName, indexes[uid]})
@@ -187,9 +188,6 @@ func keysBelow(keys []hydratedKey, name []byte) (here *foreignDocuments, below [
 
 // appendValueAt appends the foreign document that a scalar at a path names. found is false if it names none.
 func (h *hydration) appendValueAt(dst, path, value []byte) (_ []byte, found bool, _ error) {
-	if h == nil {
-		return dst, false, nil
-	}
 	docs := h.at[string(path)]
 	if docs == nil {
 		return dst, false, nil
@@ -240,5 +238,5 @@ func (d *foreignDocuments) read(id []byte) ([]byte, error) {
 	if err := d.meter.Hold(len(d.doc)); err != nil {
 		return nil, err
 	}
-	return d.shown.append(nil, d.doc)
+	return d.shown.Append(nil, d.doc)
 }

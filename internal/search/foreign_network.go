@@ -11,6 +11,7 @@ import (
 	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/selection"
 	"svc/internal/shard"
 	"svc/internal/turns"
 	"svc/segment"
@@ -113,7 +114,7 @@ type ForeignReader struct {
 // NewForeignReader returns the reader of a view.
 func NewForeignReader(account *budget.Account, v *index.View) *ForeignReader {
 	r := &ForeignReader{meter: budget.NewMeter(account, 0)}
-	r.docs = foreignDocuments{view: v, shown: newSelection(v.Settings.DisplayedAttributes), meter: &r.meter}
+	r.docs = foreignDocuments{view: v, shown: selection.Of(v.Settings.DisplayedAttributes), meter: &r.meter}
 	return r
 }
 

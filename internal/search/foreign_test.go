@@ -107,6 +107,18 @@ func (l *library) put(uid, change string, docs ...string) {
 	}
 }
 
+func sameJSON(t *testing.T, got []byte, want string) bool {
+	t.Helper()
+	var a, b any
+	if err := json.Unmarshal(got, &a); err != nil {
+		t.Fatalf("%s: %v", got, err)
+	}
+	if err := json.Unmarshal([]byte(want), &b); err != nil {
+		t.Fatalf("%s: %v", want, err)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
 // search returns the hits as in the answer. It fills in the defaults of a request.
 func (l *library) search(uid string, r Request, mayRead func(string) bool) ([]string, error) {
 	l.t.Helper()

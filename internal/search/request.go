@@ -9,6 +9,7 @@ import (
 
 	"svc/internal/aggregate"
 	"svc/internal/filter"
+	"svc/internal/format"
 	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/rule"
@@ -74,6 +75,12 @@ type Request struct {
 // formats reports whether hits show what the query matched.
 func (r *Request) formats() bool {
 	return len(r.AttributesToHighlight) > 0 || len(r.AttributesToCrop) > 0 || r.ShowMatchesPosition
+}
+
+// format returns how hits are formatted.
+func (r *Request) format() *format.Options {
+	return &format.Options{Retrieve: r.AttributesToRetrieve, Highlight: r.AttributesToHighlight, Crop: r.AttributesToCrop,
+		CropLength: r.CropLength, Marker: r.CropMarker, PreTag: r.HighlightPreTag, PostTag: r.HighlightPostTag}
 }
 
 // FacetRequest is a facet search: the candidates of a search, and the facet whose values are requested.

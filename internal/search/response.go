@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"iter"
@@ -14,10 +13,12 @@ import (
 
 	"svc/internal/budget"
 	"svc/internal/document"
+	"svc/internal/format"
 	"svc/internal/geo"
 	"svc/internal/index"
 	"svc/internal/jsontext"
 	"svc/internal/rank"
+	"svc/internal/selection"
 	"svc/internal/settings"
 	"svc/internal/turns"
 	"svc/segment"
@@ -354,13 +355,13 @@ func appendInt(dst []byte, key string, n int) []byte {
 type hitWriter struct {
 	r       *Response
 	turn    turns.Turn
-	shown   selection
+	shown   selection.Selection
 	wanted  segment.Wanted        // what of a document is read
 	brief   func(key []byte) bool // of that, members that need not be read to their end; nil: none
 	bare    bool                  // no attribute of a document is shown, so none is read, unless a federated search or a remote needs it
 	plain   bool                  // whole documents are shown, and nothing else needs them, so they are read into the answer
 	vectors *embeddings           // nil: not requested
-	format  *formatter            // nil if the request needs neither _formatted nor _matchesPosition
+	format  *format.Formatter     // nil if the request needs neither _formatted nor _matchesPosition
 	doc     []byte
 	tails   []segment.Tail
 	raw     []byte        // the shown part of doc, before hydration
@@ -379,31 +380,33 @@ type hitWriter struct {
 func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 	req := r.request
 	account := t.Account()
-	w := &hitWriter{r: r, turn: t, own: budget.NewMeter(account, length), room: budget.NewRoom(account), shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
+	w := &hitWriter{r: r, turn: t, own: budget.NewMeter(account, length), room: budget.NewRoom(account), shown: selection.Of(selection.Retrieved(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
 	w.meter = &w.own
 	if req.RetrieveVectors && displaysVectors(r.view) {
 		w.vectors = newEmbeddings(r.view)
 	}
 	if req.formats() {
-		w.format = newFormatter(r.view, req, r.result.Highlights())
-		w.format.hydrate, w.format.room = cmp.Or(r.hydrate, r.leaves), account.Room()
-		w.format.cut.turn, w.format.holds = t, budget.NewRoom(account)
-		w.format.cut.room, w.format.cut.concord.room = budget.NewRoom(account), budget.NewRoom(account)
+		w.format = format.New(&r.view.Outline, req.format(), r.result.Highlights())
+		w.format.Stored(r.view)
+		w.format.Charge(t)
+		if h := cmp.Or(r.hydrate, r.leaves); h != nil {
+			w.format.Foreign = h.appendValueAt
+		}
 	}
 	if r.hydrate != nil {
 		r.hydrate.meter = w.own
 	}
-	w.bare = w.shown.none() && w.format == nil && w.vectors == nil && r.hydrate == nil
-	w.plain = w.shown.all && w.format == nil && w.vectors == nil && r.hydrate == nil
+	w.bare = w.shown.None() && w.format == nil && w.vectors == nil && r.hydrate == nil
+	w.plain = w.shown.All && w.format == nil && w.vectors == nil && r.hydrate == nil
 	if !req.ShowMatchesPosition {
-		read := []selection{w.shown}
-		if w.format != nil && w.format.enabled {
-			read = append(read, w.format.shown)
+		read := []selection.Selection{w.shown}
+		if w.format != nil && w.format.Enabled {
+			read = append(read, w.format.Shown)
 		}
-		w.wanted = wanted(w.vectors != nil, read...)
+		w.wanted = selection.Wanted(w.vectors != nil, read...)
 		if len(read) > 1 && r.hydrate == nil && r.leaves == nil {
-			shown := wanted(w.vectors != nil, w.shown)
-			w.brief = func(key []byte) bool { return shown.Has != nil && !shown.Has(key) && w.format.brief(key) }
+			shown := selection.Wanted(w.vectors != nil, w.shown)
+			w.brief = func(key []byte) bool { return shown.Has != nil && !shown.Has(key) && w.format.Brief(key) }
 		}
 	}
 	return w
@@ -445,7 +448,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 		}
 	}
 	if len(dst) == at {
-		if dst, err = w.shown.append(segment.Grow(dst, len(w.doc)), w.doc); err != nil {
+		if dst, err = w.shown.Append(segment.Grow(dst, len(w.doc)), w.doc); err != nil {
 			return nil, err
 		}
 	}
@@ -480,11 +483,11 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	case w.federated != nil:
 		dst = w.federated.appendFederation(dst, w.in, h, w.place, w.doc, w.raw)
 	}
-	if w.format != nil && w.format.enabled {
+	if w.format != nil && w.format.Enabled {
 		before := len(dst)
 		dst = append(dst, `,"_formatted":`...)
 		from := len(dst)
-		if dst, err = w.format.appendFormatted(dst, h.Segment, h.Row, w.doc, w.tails); err != nil {
+		if dst, err = w.format.AppendFormatted(dst, h.Segment, h.Row, w.doc, w.tails); err != nil {
 			return nil, err
 		}
 		if string(dst[from:]) == "{}" { // nothing is formatted
@@ -493,7 +496,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	}
 	if w.r.request.ShowMatchesPosition {
 		dst = append(dst, `,"_matchesPosition":`...)
-		if dst, err = w.format.appendMatches(dst, w.doc); err != nil {
+		if dst, err = w.format.AppendMatches(dst, w.doc); err != nil {
 			return nil, err
 		}
 	}
@@ -539,7 +542,7 @@ func showsPoint(doc []byte) bool {
 func (w *hitWriter) appendPlain(dst []byte, h *rank.Hit) ([]byte, error) {
 	at := len(dst)
 	dst, err := w.r.view.Segments[h.Segment].AppendMembers(dst, h.Row, segment.Wanted{}, &w.room)
-	if err != nil || !bytes.Contains(dst[at:], vectorsMember[1:]) {
+	if err != nil || !selection.MayHaveVectors(dst[at:]) {
 		return dst, err
 	}
 	w.doc = append(w.doc[:0], dst[at:]...)

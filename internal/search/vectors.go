@@ -7,6 +7,7 @@ import (
 
 	"svc/internal/index"
 	"svc/internal/jsontext"
+	"svc/internal/selection"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -33,9 +34,9 @@ func displaysVectors(v *index.View) bool {
 func (e *embeddings) append(dst, doc []byte, seg int, row segment.Row) ([]byte, error) {
 	dst = append(dst, '{')
 	first := len(dst)
-	if bytes.Contains(doc, vectorsMember) {
+	if bytes.Contains(doc, selection.VectorsMember) {
 		err := jsontext.EachMember(doc, func(key, value []byte) error {
-			if isVectorsKey(key) && value[0] == '{' {
+			if selection.IsVectorsKey(key) && value[0] == '{' {
 				dst = append(dst, value[1:len(value)-1]...)
 			}
 			return nil
@@ -77,7 +78,7 @@ func (e *embeddings) appendMember(dst []byte, begin int, doc []byte, seg int, ro
 	if len(dst) > begin+1 {
 		dst = append(dst, ',')
 	}
-	dst, err := e.append(append(dst, vectorsMember...), doc, seg, row)
+	dst, err := e.append(append(dst, selection.VectorsMember...), doc, seg, row)
 	return append(dst, '}'), err
 }
 

@@ -1,4 +1,4 @@
-package search
+package format
 
 import (
 	"bufio"
@@ -29,9 +29,9 @@ func TestRecordedMatches(t *testing.T) {
 		if err := json.Unmarshal(s.Bytes(), &line); err != nil {
 			t.Fatal(err)
 		}
-		v := testView(t, "", "t")
+		in := outline(t, "", "t")
 		h := &query.Highlights{}
-		if tokens := v.Analyzer.Tokens(nil, line.Query, nil, true); line.Found {
+		if tokens := in.Analyzer.Tokens(nil, line.Query, nil, true); line.Found {
 			for i, token := range tokens {
 				if !isWord(&token) {
 					continue
@@ -43,9 +43,9 @@ func TestRecordedMatches(t *testing.T) {
 				h.Words = append(h.Words, w)
 			}
 		}
-		f := newFormatter(v, request(), h)
+		f := New(in, plain(), h)
 		doc := append(jsontext.AppendQuoted([]byte(`{"t":`), []byte(line.Text)), '}')
-		got, err := f.appendMatches(nil, doc)
+		got, err := f.AppendMatches(nil, doc)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,8 @@
-package search
+package format
 
 import (
 	"encoding/json"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +13,8 @@ import (
 	"svc/internal/text"
 )
 
-// testView returns a view with analysis and fields for formatting.
-func testView(t testing.TB, change string, fields ...string) *index.View {
+// outline returns what formatting knows of an index with these settings and fields.
+func outline(t testing.TB, change string, fields ...string) *index.Outline {
 	t.Helper()
 	s := settings.Default()
 	if change != "" {
@@ -27,7 +26,7 @@ func testView(t testing.TB, change string, fields ...string) *index.View {
 			t.Fatal(err)
 		}
 	}
-	return &index.View{Outline: index.Outline{Settings: s, Fields: settings.Resolve(fields, s, "id"), Analyzer: text.New(text.Config{StopWords: s.StopWords})}}
+	return &index.Outline{Settings: s, Fields: settings.Resolve(fields, s, "id"), Analyzer: text.New(text.Config{StopWords: s.StopWords})}
 }
 
 // highlights builds the highlights of a query of ordinary words. A trailing star marks a prefix, quotes a phrase, and bars join several
@@ -65,71 +64,11 @@ func highlights(q string) *query.Highlights {
 	return h
 }
 
-func request() *Request {
-	return &Request{CropLength: 10, CropMarker: "…", HighlightPreTag: "<em>", HighlightPostTag: "</em>"}
-}
-
-func sameJSON(t *testing.T, got []byte, want string) bool {
-	t.Helper()
-	var a, b any
-	if err := json.Unmarshal(got, &a); err != nil {
-		t.Fatalf("%s: %v", got, err)
-	}
-	if err := json.Unmarshal([]byte(want), &b); err != nil {
-		t.Fatalf("%s: %v", want, err)
-	}
-	return reflect.DeepEqual(a, b)
+func plain() *Options {
+	return &Options{CropLength: 10, Marker: "…", PreTag: "<em>", PostTag: "</em>"}
 }
 
 const saltRoad = `{"id":1,"title":"The salt road","author":{"name":"Ida Wren","born":{"place":"Cork","year":1950}},"editions":[{"year":1990,"note":"first"},{"year":2001,"note":"second"}],"secret":"salt cellar","a.b":"dotted"}`
-
-func TestSelectFields(t *testing.T) {
-	bread := `{"id":2,"author":{"name":"Sal","born":null},"editions":[],"mixed":["x",{"y":1},[{"y":2},3]],"none":{}}`
-	tests := []struct {
-		doc    string
-		fields []string
-		want   string
-	}{
-		{saltRoad, nil, saltRoad},
-		{saltRoad, []string{"title", "*"}, saltRoad},
-		{saltRoad, []string{}, `{}`},
-		{saltRoad, []string{"title"}, `{"title":"The salt road"}`},
-		{saltRoad, []string{"author", "id"}, `{"id":1,"author":{"name":"Ida Wren","born":{"place":"Cork","year":1950}}}`},
-		{saltRoad, []string{"author.name", "author.born.year"}, `{"author":{"name":"Ida Wren","born":{"year":1950}}}`},
-		{saltRoad, []string{"author.name", "author"}, `{"author":{"name":"Ida Wren","born":{"place":"Cork","year":1950}}}`},
-		{saltRoad, []string{"editions.year"}, `{"editions":[{"year":1990},{"year":2001}]}`},
-		{saltRoad, []string{"author.nope", "title.*", "auth", "TITLE", "a", "editions.nope"}, `{"author":{},"editions":[]}`},
-		{saltRoad, []string{"title.x"}, `{}`},
-		{saltRoad, []string{"a.b"}, `{"a.b":"dotted"}`},
-		{bread, []string{"author.born.place"}, `{"author":{"born":null}}`},
-		{bread, []string{"editions.year", "none.x"}, `{"editions":[],"none":{}}`},
-		{bread, []string{"mixed.y"}, `{"mixed":[{"y":1},[{"y":2}]]}`},
-		{`{"\u0061":{"b\"":[true]}}`, []string{`a.b"`}, `{"\u0061":{"b\"":[true]}}`},
-	}
-	for _, test := range tests {
-		got, err := selectFields([]byte("x"), []byte(test.doc), test.fields)
-		if err != nil || string(got) != "x"+test.want {
-			t.Errorf("%v: %s, %v, want %s", test.fields, got, err, test.want)
-		}
-	}
-}
-
-func TestRetrievedFields(t *testing.T) {
-	all, none := []string(nil), []string{}
-	tests := []struct{ displayed, requested, want []string }{
-		{all, all, all}, {all, none, none}, {all, []string{"a", "*"}, all}, {all, []string{"a"}, []string{"a"}},
-		{[]string{"a.b"}, all, []string{"a.b"}}, {[]string{"a.b"}, []string{"a"}, []string{"a.b"}}, {[]string{"a"}, []string{"a.b"}, []string{"a.b"}},
-		{[]string{"a.b", "c", "a.d", "ab"}, []string{"a", "c"}, []string{"a.b", "a.d", "c"}}, {[]string{"a.b.c"}, []string{"a.b"}, []string{"a.b.c"}},
-		{[]string{"a", "b"}, []string{"c", "b"}, []string{"b"}}, {none, all, none}, {none, []string{"a"}, []string{"a"}},
-		{all, []string{"a", "no.document"}, []string{"a"}}, {all, []string{"none"}, none},
-	}
-	fields := settings.Resolve([]string{"a", "a.b", "b", "c"}, settings.Default(), "")
-	for _, test := range tests {
-		if got := retrievedFields(fields, test.displayed, test.requested); !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%q %q: %q, want %q", test.displayed, test.requested, got, test.want)
-		}
-	}
-}
 
 func TestFormatted(t *testing.T) {
 	const (
@@ -171,27 +110,27 @@ func TestFormatted(t *testing.T) {
 	}
 	fields := []string{"id", "title", "note", "n", "list", "nested", "nested.a", "nested.b.c", "price", "secret", "author.name", "a.b", "t", "_vectors"}
 	for _, test := range tests {
-		r := request()
-		r.AttributesToRetrieve, r.AttributesToHighlight, r.AttributesToCrop = test.retrieve, test.highlight, test.crop
-		f := newFormatter(testView(t, test.settings, fields...), r, highlights(test.query))
-		if !f.enabled {
+		r := plain()
+		r.Retrieve, r.Highlight, r.Crop = test.retrieve, test.highlight, test.crop
+		f := New(outline(t, test.settings, fields...), r, highlights(test.query))
+		if !f.Enabled {
 			if test.want != "" {
 				t.Errorf("%s: no _formatted", test.name)
 			}
 			continue
 		}
-		got, err := f.appendFormatted(nil, 0, 0, []byte(test.doc), nil)
-		if err != nil || test.want == "" || !sameJSON(t, got, test.want) {
+		got, err := f.AppendFormatted(nil, 0, 0, []byte(test.doc), nil)
+		if err != nil || test.want == "" || string(got) != test.want {
 			t.Errorf("%s: %s, %v, want %s", test.name, got, err, test.want)
 		}
 	}
 }
 
 func TestFormattedKeepsOrder(t *testing.T) {
-	r := request()
-	r.AttributesToHighlight = []string{"b", "a"}
-	f := newFormatter(testView(t, "", "a", "b"), r, highlights("x"))
-	got, err := f.appendFormatted([]byte(">"), 0, 0, []byte(`{"b":"\u0041 x","c":1,"a":"\u0041"}`), nil)
+	r := plain()
+	r.Highlight = []string{"b", "a"}
+	f := New(outline(t, "", "a", "b"), r, highlights("x"))
+	got, err := f.AppendFormatted([]byte(">"), 0, 0, []byte(`{"b":"\u0041 x","c":1,"a":"\u0041"}`), nil)
 	if want := `>{"b":"A <em>x</em>","c":"1","a":"A"}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
@@ -214,9 +153,9 @@ func TestMatchesPosition(t *testing.T) {
 		{`{"t":"éé café ☕ café"}`, "", "cafe", `{"t":[{"start":5,"length":5},{"start":15,"length":5}]}`},
 	}
 	for _, test := range tests {
-		f := newFormatter(testView(t, test.settings), request(), highlights(test.query))
+		f := New(outline(t, test.settings), plain(), highlights(test.query))
 		for range 2 { // state of one document must not affect the next
-			got, err := f.appendMatches(nil, []byte(test.doc))
+			got, err := f.AppendMatches(nil, []byte(test.doc))
 			if err != nil || string(got) != test.want {
 				t.Errorf("%s: %s, %v, want %s", test.query, got, err, test.want)
 			}
@@ -263,9 +202,9 @@ func TestHighlight(t *testing.T) {
 		case "plan*|plane*|planet*": // the typed word is not in the index
 			h.Words[0].Prefixes = h.Words[0].Prefixes[1:]
 		}
-		r := request()
-		r.AttributesToHighlight = []string{"t"}
-		f := newFormatter(testView(t, `{"stopWords":["who","is"]}`, "t"), r, h)
+		r := plain()
+		r.Highlight = []string{"t"}
+		f := New(outline(t, `{"stopWords":["who","is"]}`, "t"), r, h)
 		if got, err := f.format([]byte(test.text), f.optionsOf([]byte("t"))); err != nil || string(got) != test.want {
 			t.Errorf("%s: %q, want %q", test.query, got, test.want)
 		}
@@ -298,22 +237,22 @@ func TestCrop(t *testing.T) {
 		{"tower", math.MaxInt, clock, clock}, {"", math.MaxInt, clock, clock}, {`"clock was made" tower`, math.MaxInt - 1, clock, clock},
 	}
 	for _, test := range tests {
-		r := request()
-		r.AttributesToCrop, r.CropLength = []string{"t"}, test.length
-		f := newFormatter(testView(t, "", "t"), r, highlights(test.query))
+		r := plain()
+		r.Crop, r.CropLength = []string{"t"}, test.length
+		f := New(outline(t, "", "t"), r, highlights(test.query))
 		if got, err := f.format([]byte(test.text), f.optionsOf([]byte("t"))); err != nil || string(got) != test.want {
 			t.Errorf("%s %d: %q, want %q", test.query, test.length, got, test.want)
 		}
 	}
 }
 
-// TestFormattingFollowsTheIndex checks that the locales of a field, not those of the query, tokenize its texts.
+// TestFormattingFollowsTheIndex checks that the locales of a field tokenize its texts.
 func TestFormattingFollowsTheIndex(t *testing.T) {
-	r := request()
-	r.AttributesToHighlight, r.Locales = []string{"t"}, text.Locales{"eng"}
-	v := testView(t, `{"localizedAttributes":[{"attributePatterns":["t"],"locales":["swe"]}]}`, "t")
-	f := newFormatter(v, r, highlights("räka"))
-	got, err := f.appendFormatted(nil, 0, 0, []byte(`{"t":"Räka raka"}`), nil)
+	r := plain()
+	r.Highlight = []string{"t"}
+	v := outline(t, `{"localizedAttributes":[{"attributePatterns":["t"],"locales":["swe"]}]}`, "t")
+	f := New(v, r, highlights("räka"))
+	got, err := f.AppendFormatted(nil, 0, 0, []byte(`{"t":"Räka raka"}`), nil)
 	if want := `{"t":"<em>Räka</em> raka"}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
@@ -324,19 +263,15 @@ func FuzzFormat(f *testing.F) {
 		f.Add([]byte(doc), uint8(1))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte, length uint8) {
-		r := request()
-		r.AttributesToHighlight, r.AttributesToCrop, r.CropLength = []string{"*"}, []string{"*"}, int(length)
-		fm := newFormatter(testView(t, ""), r, highlights(`salt a* "the salt"`))
-		out, err := fm.appendFormatted(nil, 0, 0, doc, nil)
+		r := plain()
+		r.Highlight, r.Crop, r.CropLength = []string{"*"}, []string{"*"}, int(length)
+		fm := New(outline(t, ""), r, highlights(`salt a* "the salt"`))
+		out, err := fm.AppendFormatted(nil, 0, 0, doc, nil)
 		if err == nil && json.Valid(doc) && !json.Valid(out) {
 			t.Errorf("%s gives %s", doc, out)
 		}
-		out, err = fm.appendMatches(nil, doc)
+		out, err = fm.AppendMatches(nil, doc)
 		if err == nil && !json.Valid(out) {
-			t.Errorf("%s gives %s", doc, out)
-		}
-		out, err = selectFields(nil, doc, []string{"a.b", "author.born"})
-		if err == nil && json.Valid(doc) && !json.Valid(out) {
 			t.Errorf("%s gives %s", doc, out)
 		}
 	})

@@ -1,4 +1,4 @@
-package search
+package selection
 
 import (
 	"math/rand/v2"
@@ -19,18 +19,18 @@ func TestManyPaths(t *testing.T) {
 		return strings.Join(parts, ".")
 	}
 	for range 300 {
-		paths := make([]string, fewPaths+1+r.IntN(20))
+		paths := make([]string, FewPaths+1+r.IntN(20))
 		for i := range paths {
 			paths[i] = name(4)
 		}
-		many, cover := newPathSet(paths), newCovering(paths)
+		many, cover := newPathSet(paths), NewCovering(paths)
 		if many.many == nil || cover.many == nil {
 			t.Fatal("the set is scanned")
 		}
-		few := covering{few: paths}
+		few := Covering{few: paths}
 		for range 50 {
 			path := name(5)
-			if got, want := cover.first(path), few.first(path); got != want {
+			if got, want := cover.First(path), few.First(path); got != want {
 				t.Fatalf("%q covers %q: place %d, want %d", paths, path, got, want)
 			}
 		}
@@ -65,10 +65,10 @@ func TestDisplayedPaths(t *testing.T) {
 	}
 	for range 2000 {
 		var displayed []string
-		for range 1 + r.IntN(3*fewPaths) {
+		for range 1 + r.IntN(3*FewPaths) {
 			displayed = append(displayed, name())
 		}
-		d, path := newDisplayedPaths(displayed), name()
+		d, path := NewDisplayed(displayed), name()
 		var want []string
 		whole := false
 		for _, at := range displayed {
@@ -80,7 +80,7 @@ func TestDisplayedPaths(t *testing.T) {
 		if whole {
 			want = []string{path}
 		}
-		got := d.appendWithin(nil, path)
+		got := d.AppendWithin(nil, path)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
@@ -119,12 +119,12 @@ func TestSelectionEndsEarly(t *testing.T) {
 			few = append(few, path)
 		}
 		many := slices.Clone(few)
-		for len(many) <= fewPaths {
+		for len(many) <= FewPaths {
 			many = append(many, "none"+strconv.Itoa(len(many)))
 		}
 		doc := object(2)
-		got, err := selectFields(nil, []byte(doc), few)
-		want, err2 := selectFields(nil, []byte(doc), many)
+		got, err := Of(few).AppendParts(nil, []byte(doc))
+		want, err2 := Of(many).AppendParts(nil, []byte(doc))
 		if err != nil || err2 != nil || string(got) != string(want) {
 			t.Fatalf("%q of %s: %s, %v, want %s, %v", few, doc, got, err, want, err2)
 		}
@@ -135,7 +135,7 @@ func TestSelectionEndsEarly(t *testing.T) {
 		paths []string
 		whole bool
 	}{{[]string{"b", "a"}, true}, {[]string{"a", "c"}, false}, {[]string{"a", "b.c"}, false}} {
-		_, err := selectFields(nil, []byte(`{"a":1,"b":2,"x`), test.paths)
+		_, err := Of(test.paths).AppendParts(nil, []byte(`{"a":1,"b":2,"x`))
 		if (err == nil) != test.whole {
 			t.Errorf("%q: %v", test.paths, err)
 		}

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"svc/internal/format"
 	"testing"
-
-	"svc/internal/settings"
-	"svc/segment"
 )
 
 // TestCachedCropsAgreeWithWholeTexts requests crops of long texts repeatedly, between changes of documents and settings and with or
@@ -91,73 +89,17 @@ func (l *library) croppedAsWhole(r *Request) (formatted []string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	f := newFormatter(v, &asked, found.result.Highlights())
-	f.kept.view = nil
+	f := format.New(&v.Outline, asked.format(), found.result.Highlights())
 	for _, h := range found.result.Hits {
 		doc, err := v.Segments[h.Segment].AppendDocument(nil, h.Row)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		text, err := f.appendFormatted(nil, h.Segment, h.Row, doc, nil)
+		text, err := f.AppendFormatted(nil, h.Segment, h.Row, doc, nil)
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		formatted = append(formatted, string(text))
 	}
 	return formatted
-}
-
-// TestCropsAreCached finds a cached crop, and none for another length, path, row or locales.
-func TestCropsAreCached(t *testing.T) {
-	l := newLibrary(t)
-	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s fast python"}`, strings.Repeat("lorem ipsum ", 6000)))
-	v := held(l.c.Get("a").View())
-	defer v.Release()
-	found, err := Search(context.Background(), v, &Request{Query: "python fast", Limit: 1, AttributesToRetrieve: []string{"id"}, AttributesToCrop: []string{"body"}, CropLength: 2, CropMarker: "…"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := found.AppendJSON(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	k := keptCrops{view: v, highlights: found.result.Highlights()}
-	for _, tt := range []struct {
-		what string
-		o    pathOptions
-		row  segment.Row
-		want string
-	}{
-		{"the same", pathOptions{path: "body", crop: 2}, 0, "fast python"},
-		{"another length", pathOptions{path: "body", crop: 3}, 0, ""},
-		{"another path", pathOptions{path: "title", crop: 2}, 0, ""},
-		{"another row", pathOptions{path: "body", crop: 2}, 1, ""},
-		{"other locales", pathOptions{path: "body", crop: 2, locales: []string{}}, 0, ""},
-	} {
-		got := ""
-		if c := k.get(0, tt.row, &tt.o); c != nil {
-			got = string(c.text)
-		}
-		if got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
-		}
-	}
-	base := string(hashOfMatching(v.Settings, highlights("python fast")))
-	if base != string(hashOfMatching(v.Settings, highlights("python fast"))) {
-		t.Error("the hash of a query is not stable")
-	}
-	for _, other := range []string{"python", "fast python", `"python fast"`, "pythons fast"} {
-		if base == string(hashOfMatching(v.Settings, highlights(other))) {
-			t.Errorf("%s has the same hash", other)
-		}
-	}
-	for name, change := range map[string]func(*settings.Settings){
-		"separators":    func(s *settings.Settings) { s.SeparatorTokens = []string{"x"} },
-		"nonSeparators": func(s *settings.Settings) { s.NonSeparatorTokens = []string{"x"} },
-		"dictionary":    func(s *settings.Settings) { s.Dictionary = []string{"x"} },
-	} {
-		s := *v.Settings
-		if change(&s); base == string(hashOfMatching(&s, highlights("python fast"))) {
-			t.Errorf("with other %s the hash is the same", name)
-		}
-	}
 }

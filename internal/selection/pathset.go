@@ -1,4 +1,4 @@
-package search
+package selection
 
 import (
 	"slices"
@@ -18,12 +18,12 @@ type pathNode struct {
 	below map[string]*pathNode
 }
 
-// fewPaths is how many paths are compared one by one.
-const fewPaths = 16
+// FewPaths is how many paths are compared one by one.
+const FewPaths = 16
 
 // newPathSet represents few paths as a list, and many as a tree by their members.
 func newPathSet(paths []string) pathSet {
-	if len(paths) <= fewPaths {
+	if len(paths) <= FewPaths {
 		return pathSet{few: paths}
 	}
 	root := &pathNode{}
@@ -72,18 +72,33 @@ func (p pathSet) under(key []byte) (below pathSet, some, whole bool) {
 	return pathSet{many: at}, len(at.below) > 0, at.whole
 }
 
-// covering finds the names that cover a path: the path itself and its parents.
-type covering struct {
+// pathsBelow returns the rests of the paths below the member key, and whether one of them is the member itself.
+func pathsBelow(paths []string, key []byte) (below []string, whole bool) {
+	for _, p := range paths {
+		n := len(key)
+		switch {
+		case len(p) < n || p[:n] != string(key):
+		case len(p) == n:
+			return nil, true
+		case p[n] == '.':
+			below = append(below, p[n+1:])
+		}
+	}
+	return below, false
+}
+
+// Covering finds the names that cover a path: the path itself and its parents.
+type Covering struct {
 	few  []string
 	many map[string]int // the first place of each name in the list; nil: few
 }
 
-// newCovering keeps few names as a list, and many as a map to the first place of each.
-func newCovering(names []string) covering {
-	if len(names) <= fewPaths {
-		return covering{few: names}
+// NewCovering keeps few names as a list, and many as a map to the first place of each.
+func NewCovering(names []string) Covering {
+	if len(names) <= FewPaths {
+		return Covering{few: names}
 	}
-	c := covering{many: make(map[string]int, len(names))}
+	c := Covering{many: make(map[string]int, len(names))}
 	for i, name := range names {
 		if _, known := c.many[name]; !known {
 			c.many[name] = i
@@ -92,10 +107,10 @@ func newCovering(names []string) covering {
 	return c
 }
 
-// first returns the place of the first name in the list that covers the path, or −1.
-func (c covering) first(path string) int {
+// First returns the place of the first name in the list that covers the path, or −1.
+func (c Covering) First(path string) int {
 	if c.many == nil {
-		return slices.IndexFunc(c.few, func(name string) bool { return pathCovers(name, path) })
+		return slices.IndexFunc(c.few, func(name string) bool { return Covers(name, path) })
 	}
 	first := -1
 	found := func(name string) {
@@ -110,4 +125,9 @@ func (c covering) first(path string) int {
 		}
 	}
 	return first
+}
+
+// Covers reports whether a path is attribute or below it.
+func Covers(attribute, path string) bool {
+	return strings.HasPrefix(path, attribute) && (len(path) == len(attribute) || path[len(attribute)] == '.')
 }

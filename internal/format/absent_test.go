@@ -1,4 +1,4 @@
-package search
+package format
 
 import (
 	"math/rand/v2"
@@ -82,7 +82,7 @@ func TestAbsentMatches(t *testing.T) {
 		if len(want) == 0 {
 			lacking++
 		}
-		f := &formatter{scan: textScan{find: find}}
+		f := &Formatter{scan: textScan{find: find}}
 		var got []match
 		if err := f.scan.each([]byte(s), locales, &f.cut.clock, func(m match) error { got = append(got, m); return nil }); err != nil {
 			t.Fatal(err)

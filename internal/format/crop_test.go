@@ -1,4 +1,4 @@
-package search
+package format
 
 import (
 	"fmt"
@@ -285,7 +285,7 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 		want := matchesOfAll(find, s, tokens)
 		length := 1 + rng.IntN(1+rng.IntN(30*(1+rng.IntN(2)*rng.IntN(40))))
 
-		f := &formatter{scan: textScan{find: find}}
+		f := &Formatter{scan: textScan{find: find}}
 		places := func(list []match) (spans []byteSpan) {
 			for _, m := range list {
 				spans = append(spans, byteSpan{m.start, m.end})
@@ -350,7 +350,7 @@ func BenchmarkCrop(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			s := []byte(c.text)
-			f := &formatter{scan: textScan{find: newHighlighter(text.New(text.Config{}), highlights(c.query))}}
+			f := &Formatter{scan: textScan{find: newHighlighter(text.New(text.Config{}), highlights(c.query))}}
 			f.cut.perfect, f.cut.length = perfectScore(f.scan.find), 10
 			for b.Loop() {
 				f.cut.find(&f.scan, s, nil, nil)

@@ -1,4 +1,4 @@
-package search
+package format
 
 import (
 	"bytes"
@@ -15,26 +15,31 @@ import (
 	"svc/internal/jsontext"
 	"svc/internal/numeric"
 	"svc/internal/query"
+	"svc/internal/selection"
 	"svc/internal/settings"
 	"svc/internal/text"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
-// formatter makes the _formatted and _matchesPosition objects of hits. It is for one request and one goroutine.
-type formatter struct {
-	fields  *settings.Fields
-	scan    textScan
-	pre     string
-	post    string
-	marker  string
-	shown   selection // paths in _formatted
-	enabled bool
-	hydrate *hydration // nil: no foreign keys
+// Formatter makes the _formatted and _matchesPosition objects of hits. It is for one request and one goroutine.
+type Formatter struct {
+	Enabled bool                // hits have a _formatted object; set by New, like Shown
+	Shown   selection.Selection // the paths in it
+
+	// Foreign appends the document that a scalar at a path names, and reports whether it names one; nil: there are no foreign keys.
+	Foreign func(dst, path, value []byte) (_ []byte, found bool, _ error)
+
+	fields *settings.Fields
+	scan   textScan
+	pre    string
+	post   string
+	marker string
 
 	highlightAll bool
-	highlight    covering
+	highlight    selection.Covering
 	cropAll      int // words; -1: not cropped
-	crop         covering
+	crop         selection.Covering
 	cropWords    []int // by the place in crop
 
 	room  int64       // memory that the answer may still use
@@ -73,30 +78,41 @@ type pathOptions struct {
 	found int // index among the matches of the current document, from 1; for another document the value names another path
 }
 
-// newFormatter prepares formatting for the hits of r on v. h may be nil if there is no query.
-func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
-	f := &formatter{
-		fields:  v.Fields,
-		scan:    textScan{find: newHighlighter(v.Analyzer, h)},
-		pre:     r.HighlightPreTag,
-		post:    r.HighlightPostTag,
-		marker:  r.CropMarker,
+// Options say what _formatted shows, and how.
+type Options struct {
+	Retrieve  []string // nil: all
+	Highlight []string
+	Crop      []string // name, or name:words
+
+	CropLength      int // words, for names without a number
+	Marker          string
+	PreTag, PostTag string
+}
+
+// New prepares formatting for documents of an index. h may be nil if there is no query. Crops look through whole texts; see Stored.
+func New(in *index.Outline, r *Options, h *query.Highlights) *Formatter {
+	f := &Formatter{
+		fields:  in.Fields,
+		scan:    textScan{find: newHighlighter(in.Analyzer, h)},
+		pre:     r.PreTag,
+		post:    r.PostTag,
+		marker:  r.Marker,
 		cropAll: -1,
-		kept:    keptCrops{view: v, highlights: h},
+		kept:    keptCrops{highlights: h},
 		options: make(map[string]*pathOptions),
 		room:    math.MaxInt64,
 	}
-	displayed := v.Settings.DisplayedAttributes
-	d, known := newDisplayedPaths(displayed), f.known(len(r.AttributesToHighlight)+len(r.AttributesToCrop))
+	displayed := in.Settings.DisplayedAttributes
+	d, known := selection.NewDisplayed(displayed), f.known(len(r.Highlight)+len(r.Crop))
 	var highlight, crop []string
-	for _, name := range r.AttributesToHighlight {
+	for _, name := range r.Highlight {
 		if name == "*" {
 			f.highlightAll = true
 		} else if known(name) {
-			highlight = d.appendWithin(highlight, name)
+			highlight = d.AppendWithin(highlight, name)
 		}
 	}
-	for _, name := range r.AttributesToCrop {
+	for _, name := range r.Crop {
 		words := min(r.CropLength, math.MaxInt32) // as behind a colon
 		if i := strings.LastIndexByte(name, ':'); i >= 0 {
 			if n, err := strconv.ParseUint(name[i+1:], 10, 31); err == nil {
@@ -107,37 +123,47 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 		if name == "*" {
 			f.cropAll = words
 		} else if known(name) {
-			crop = d.appendWithin(crop, name)
+			crop = d.AppendWithin(crop, name)
 			for len(f.cropWords) < len(crop) {
 				f.cropWords = append(f.cropWords, words)
 			}
 		}
 	}
 	all := f.highlightAll || f.cropAll >= 0
-	f.highlight, f.crop = newCovering(highlight), newCovering(crop)
+	f.highlight, f.crop = selection.NewCovering(highlight), selection.NewCovering(crop)
 	f.cut.perfect = perfectScore(f.scan.find)
-	f.enabled = len(highlight)+len(crop) > 0 || all && (displayed == nil || len(displayed) > 0)
-	shown := retrievedFields(v.Fields, displayed, r.AttributesToRetrieve)
+	f.Enabled = len(highlight)+len(crop) > 0 || all && (displayed == nil || len(displayed) > 0)
+	shown := selection.Retrieved(in.Fields, displayed, r.Retrieve)
 	switch {
 	case all:
 		shown = displayed
 	case shown != nil:
 		shown = slices.Concat(shown, highlight, crop)
 	}
-	f.shown = newSelection(shown)
+	f.Shown = selection.Of(shown)
 	return f
 }
 
+// Stored says that the documents are those of v. Crops then use the concordances of long texts, and are cached with their segments.
+func (f *Formatter) Stored(v *index.View) { f.kept.view = v }
+
+// Charge charges memory to the account of t, and has the formatter yield to other work. Formatting ends with the errors of both.
+func (f *Formatter) Charge(t turns.Turn) {
+	account := t.Account()
+	f.cut.turn, f.room, f.holds = t, account.Room(), budget.NewRoom(account)
+	f.cut.room, f.cut.concord.room = budget.NewRoom(account), budget.NewRoom(account)
+}
+
 // known returns a function that reports whether any document has or had a path. paths is how many paths will be looked up.
-func (f *formatter) known(paths int) func(path string) bool {
+func (f *Formatter) known(paths int) func(path string) bool {
 	isField := func(path string) bool { _, ok := f.fields.ID(path); return ok }
-	if paths <= fewPaths {
+	if paths <= selection.FewPaths {
 		return func(path string) bool {
 			if isField(path) {
 				return true
 			}
 			for i := range f.fields.Len() {
-				if pathCovers(path, f.fields.Info(segment.FieldID(i)).Name) {
+				if selection.Covers(path, f.fields.Info(segment.FieldID(i)).Name) {
 					return true
 				}
 			}
@@ -165,13 +191,8 @@ func (f *formatter) known(paths int) func(path string) bool {
 	}
 }
 
-// pathCovers reports whether a path is attribute or below it.
-func pathCovers(attribute, path string) bool {
-	return strings.HasPrefix(path, attribute) && (len(path) == len(attribute) || path[len(attribute)] == '.')
-}
-
 // optionsOf returns how values at path are formatted. Options for a path also apply to the paths below it.
-func (f *formatter) optionsOf(path []byte) *pathOptions {
+func (f *Formatter) optionsOf(path []byte) *pathOptions {
 	if o := f.last; o != nil && o.path == string(path) { // an element of the same array
 		return o
 	}
@@ -183,8 +204,8 @@ func (f *formatter) optionsOf(path []byte) *pathOptions {
 	o := &pathOptions{path: string(path), highlight: f.highlightAll, crop: -1, displayed: info.Displayed && !isVectors(path)}
 	// The index analysed the field by its own rule, so matches are found by that rule, whatever the locales of the query.
 	o.locales = info.Locales
-	o.highlight = o.highlight || f.highlight.first(o.path) >= 0
-	if i := f.crop.first(o.path); i >= 0 {
+	o.highlight = o.highlight || f.highlight.First(o.path) >= 0
+	if i := f.crop.First(o.path); i >= 0 {
 		o.crop = f.cropWords[i]
 	} else {
 		o.crop = f.cropAll
@@ -196,30 +217,30 @@ func (f *formatter) optionsOf(path []byte) *pathOptions {
 }
 
 // isVectors reports whether path has embeddings, which are not text.
-func isVectors(path []byte) bool { return pathCovers(settings.VectorsField, string(path)) }
+func isVectors(path []byte) bool { return selection.Covers(settings.VectorsField, string(path)) }
 
-// brief reports whether the beginning of a long string is enough, because it is cropped, in a member that is not shown itself.
-func (f *formatter) brief(key []byte) bool {
+// Brief reports whether the beginning of a long string is enough, because it is cropped, in a member that is not shown itself.
+func (f *Formatter) Brief(key []byte) bool {
 	f.path = jsontext.AppendUnquoted(f.path[:0], key)
 	return f.optionsOf(f.path).crop > 0
 }
 
-// appendFormatted appends the _formatted object of a row's document, if f.enabled: the requested fields, with numbers as strings, and
+// AppendFormatted appends the _formatted object of a row's document, if f.enabled: the requested fields, with numbers as strings, and
 // texts cropped and highlighted. Strings of the document's members may have tails.
-func (f *formatter) appendFormatted(dst []byte, seg int, row segment.Row, doc []byte, tails []segment.Tail) ([]byte, error) {
+func (f *Formatter) AppendFormatted(dst []byte, seg int, row segment.Row, doc []byte, tails []segment.Tail) ([]byte, error) {
 	f.path, f.tails, f.segment, f.row = f.path[:0], tails, seg, row
-	if f.shown.all {
+	if f.Shown.All {
 		return f.appendObject(dst, doc)
 	}
 	var err error
-	if f.parts, err = f.shown.appendParts(f.parts[:0], doc); err != nil {
+	if f.parts, err = f.Shown.AppendParts(f.parts[:0], doc); err != nil {
 		return dst, err
 	}
 	return f.appendObject(dst, f.parts)
 }
 
 // appendObject appends an object with formatted members. Embeddings are left out.
-func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
+func (f *Formatter) appendObject(dst, object []byte) ([]byte, error) {
 	dst = append(dst, '{')
 	first, outer := true, len(f.path)
 	err := jsontext.EachMember(object, func(key, value []byte) error {
@@ -251,7 +272,7 @@ func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
 
 // appendValue appends a value, formatted by the options of its path. Values that no option changes are copied
 // as they are.
-func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
+func (f *Formatter) appendValue(dst, value []byte) ([]byte, error) {
 	switch value[0] {
 	case '{':
 		return f.appendObject(dst, value)
@@ -271,8 +292,10 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 	case 't', 'f', 'n':
 		return append(dst, value...), nil
 	}
-	if dst, found, err := f.hydrate.appendValueAt(dst, f.path, value); found || err != nil {
-		return dst, err
+	if f.Foreign != nil {
+		if dst, found, err := f.Foreign(dst, f.path, value); found || err != nil {
+			return dst, err
+		}
 	}
 	o := f.optionsOf(f.path)
 	plain := o.crop <= 0 && (!o.highlight || f.scan.find.empty())
@@ -298,7 +321,7 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 }
 
 // format returns a text with its matches marked, cropped if o says so. It stops when it is longer than an answer may be.
-func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
+func (f *Formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 	if o.crop <= 0 {
 		return f.highlighted(s, o.locales)
 	}
@@ -330,7 +353,7 @@ func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 }
 
 // highlighted returns a whole text with its matches marked.
-func (f *formatter) highlighted(s []byte, l text.Locales) ([]byte, error) {
+func (f *Formatter) highlighted(s []byte, l text.Locales) ([]byte, error) {
 	out, at := f.out[:0], 0
 	err := f.scan.each(s, l, &f.cut.clock, func(m match) error {
 		if m.start >= m.end {
@@ -355,7 +378,7 @@ func (f *formatter) highlighted(s []byte, l text.Locales) ([]byte, error) {
 }
 
 // concordance returns the concordance of the current text, or nil. length is how many bytes of the text were read.
-func (f *formatter) concordance(length int) (*segment.Concordance, error) {
+func (f *Formatter) concordance(length int) (*segment.Concordance, error) {
 	switch {
 	case f.tail != nil:
 		return f.tail.Concordance(), nil
@@ -366,7 +389,7 @@ func (f *formatter) concordance(length int) (*segment.Concordance, error) {
 }
 
 // cutText works out the part of a text that a crop shows.
-func (f *formatter) cutText(s []byte, o *pathOptions, concordance *segment.Concordance) error {
+func (f *Formatter) cutText(s []byte, o *pathOptions, concordance *segment.Concordance) error {
 	if concordance != nil {
 		if o.fingerprint == 0 {
 			o.fingerprint = f.scan.find.analyzer.Fingerprint(o.locales)
@@ -390,7 +413,7 @@ func appendSpans(dst []byteSpan, matches []match, start, end int) []byteSpan {
 }
 
 // marked returns the shown part of a text, with marked matches if o says so, as far as there is memory for it.
-func (f *formatter) marked(c *croppedText, o *pathOptions) []byte {
+func (f *Formatter) marked(c *croppedText, o *pathOptions) []byte {
 	out := f.out[:0]
 	if c.before {
 		out = append(out, f.marker...)
@@ -414,8 +437,8 @@ func (f *formatter) marked(c *croppedText, o *pathOptions) []byte {
 	return out
 }
 
-// appendMatches appends the _matchesPosition object of a document: the matches in all displayed texts, by path.
-func (f *formatter) appendMatches(dst, doc []byte) ([]byte, error) {
+// AppendMatches appends the _matchesPosition object of a document: the matches in all displayed texts, by path.
+func (f *Formatter) AppendMatches(dst, doc []byte) ([]byte, error) {
 	if f.scan.find.empty() {
 		return append(dst, "{}"...), nil
 	}
@@ -472,7 +495,7 @@ const spanBytes = 16
 
 // positionWalker collects the matches of a document.
 type positionWalker struct {
-	f     *formatter
+	f     *Formatter
 	found []pathMatches
 	spans int   // of all that were found
 	err   error // of the first text that could not be read to its end

@@ -1,4 +1,4 @@
-package search
+package format
 
 import (
 	"errors"
@@ -42,7 +42,6 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 	}
 	agreed, inner := 0, 0
 	for round := range 14 {
-		l := newLibrary(t)
 		docs, size, queries := make([]string, 1+rng.IntN(2)), segment.LongText+1+rng.IntN(60_000), 25
 		if round == 0 {
 			docs, size, queries = docs[:1], 1_200_000, 8 // in two parts
@@ -55,8 +54,8 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 			`"localizedAttributes":[{"attributePatterns":["*"],"locales":["deu"]}]`, `"localizedAttributes":[{"attributePatterns":["body"],"locales":["jpn","eng","swe"]}]`,
 			`"stopWords":["the","of","-"]`,
 		}[rng.IntN(7)]
-		l.put("a", `{"searchableAttributes":["body"],`+change+`}`, docs...)
-		found, ofInner := cropsOfIndexAgree(t, rng, l.c.Get("a"), queries, slices.Concat(common, plain, chinese, chinese, []string{"filler7", "filler12"}))
+		v := viewOf(t, `{"searchableAttributes":["body"],`+change+`}`, docs...)
+		found, ofInner := cropsForQueriesAgree(t, rng, v, queries, slices.Concat(common, plain, chinese, chinese, []string{"filler7", "filler12"}))
 		agreed, inner = agreed+found, inner+ofInner
 	}
 	if inner < 20 {
@@ -67,11 +66,9 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 	}
 }
 
-// cropsOfIndexAgree compares crops for a number of queries, and returns the numbers of crops and of inner words found.
-func cropsOfIndexAgree(t *testing.T, rng *rand.Rand, ix *index.Index, queries int, words []string) (agreed, inner int) {
+// cropsForQueriesAgree compares crops for a number of queries, and returns the numbers of crops and of inner words found.
+func cropsForQueriesAgree(t *testing.T, rng *rand.Rand, v *index.View, queries int, words []string) (agreed, inner int) {
 	t.Helper()
-	v := held(ix.View())
-	defer v.Release() // also after Fatal: closing the catalog waits for it
 	for range queries {
 		found, ofInner := cropsOfViewAgree(t, rng, v, words)
 		agreed, inner = agreed+found, inner+ofInner
@@ -187,10 +184,7 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 
 // TestUnsuitableConcordances checks that a concordance is not used if its fingerprint differs, or if the text has a word that it lacks.
 func TestUnsuitableConcordances(t *testing.T) {
-	l := newLibrary(t)
-	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s fast python %s"}`, strings.Repeat("lorem ipsum ", 6000), strings.Repeat("x", 300)))
-	v := held(l.c.Get("a").View())
-	defer v.Release()
+	v := viewOf(t, "", fmt.Sprintf(`{"id":1,"body":"%s fast python %s"}`, strings.Repeat("lorem ipsum ", 6000), strings.Repeat("x", 300)))
 	all := func([]byte) bool { return true }
 	right := v.Analyzer.Fingerprint(nil)
 	for _, tt := range []struct {
@@ -235,10 +229,7 @@ func TestPlacesOfManyFormsAreCharged(t *testing.T) {
 	for i := range 30_000 {
 		fmt.Fprintf(&body, "x%d some other words of the text ", i%10_000)
 	}
-	l := newLibrary(t)
-	l.put("a", "", fmt.Sprintf(`{"id":1,"body":%q}`, body.String()))
-	v := held(l.c.Get("a").View())
-	defer v.Release()
+	v := viewOf(t, "", fmt.Sprintf(`{"id":1,"body":%q}`, body.String()))
 	h := &query.Highlights{Words: []query.Words{{Word: "x", Prefixes: []string{"x"}, Chars: 1}}}
 	for _, tt := range []struct {
 		limit int64
@@ -264,11 +255,8 @@ func TestPlacesOfManyFormsAreCharged(t *testing.T) {
 func TestCropsWithLongFormsAgree(t *testing.T) {
 	long := strings.Repeat("y", segment.LongestConcordForm+1)
 	filler := strings.Repeat("lorem ipsum dolor ", 5000)
-	l := newLibrary(t)
-	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s%s end %s"}`, filler, long, filler))
-	v := held(l.c.Get("a").View())
-	defer v.Release()
-	f := &formatter{scan: textScan{find: newHighlighter(v.Analyzer, &query.Highlights{Phrases: []query.Phrase{{Words: []string{long, "end"}, Last: 1}}})}}
+	v := viewOf(t, "", fmt.Sprintf(`{"id":1,"body":"%s%s end %s"}`, filler, long, filler))
+	f := &Formatter{scan: textScan{find: newHighlighter(v.Analyzer, &query.Highlights{Phrases: []query.Phrase{{Words: []string{long, "end"}, Last: 1}}})}}
 	f.cut.length, f.cut.perfect = 4, perfectScore(f.scan.find)
 	body := []byte(filler + long + " end " + filler)
 	concordance, err := v.Segments[0].Concordance(0, []byte(`"body"`))
@@ -285,10 +273,7 @@ func TestCropsWithLongFormsAgree(t *testing.T) {
 
 // TestInnerWordsBehindMatches: of an inner word, nothing is left if a match covers its first character.
 func TestInnerWordsBehindMatches(t *testing.T) {
-	l := newLibrary(t)
-	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s大学生%s"}`, strings.Repeat("lorem ipsum ", 6000), strings.Repeat(" dolor sit", 100)))
-	v := held(l.c.Get("a").View())
-	defer v.Release()
+	v := viewOf(t, "", fmt.Sprintf(`{"id":1,"body":"%s大学生%s"}`, strings.Repeat("lorem ipsum ", 6000), strings.Repeat(" dolor sit", 100)))
 	exact := func(word string, term int) query.Words {
 		return query.Words{Word: word, Forms: map[string]struct{}{word: {}}, Chars: 2, First: term, Last: term}
 	}

@@ -1,4 +1,4 @@
-package search
+package format
 
 import (
 	"context"
@@ -63,10 +63,7 @@ func TestRunsAgreeWithRescoring(t *testing.T) {
 // TestLongCropsEnd crops a text with many matches for a cancelled search, and for one with little memory.
 func TestLongCropsEnd(t *testing.T) {
 	body := strings.Repeat("lorem ipsum ", 30_000)
-	l := newLibrary(t)
-	l.put("a", "", fmt.Sprintf(`{"id":1,"body":%s}`, jsontext.AppendQuoted(nil, []byte(body))))
-	v := held(l.c.Get("a").View())
-	defer v.Release()
+	v := viewOf(t, "", fmt.Sprintf(`{"id":1,"body":%s}`, jsontext.AppendQuoted(nil, []byte(body))))
 	concordance, err := v.Segments[0].Concordance(0, []byte(`"body"`))
 	if err != nil || concordance == nil {
 		t.Fatal(concordance, err)
@@ -117,9 +114,9 @@ func TestLongHighlightsEnd(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	h := &query.Highlights{Words: []query.Words{{Word: "lorem", Forms: map[string]struct{}{"lorem": {}}, Chars: 5}}}
-	asked := request()
-	asked.AttributesToHighlight = []string{"*"}
-	v := testView(t, "", "id", "body")
+	asked := plain()
+	asked.Highlight = []string{"*"}
+	v := outline(t, "", "id", "body")
 	for _, tt := range []struct {
 		what   string
 		ctx    context.Context
@@ -134,9 +131,9 @@ func TestLongHighlightsEnd(t *testing.T) {
 		{"a short answer", context.Background(), 64 << 20, 200 << 10, budget.ErrLarge, nil},
 	} {
 		account := budget.New(tt.limit, nil).Open(tt.answer)
-		f := newFormatter(v, asked, h)
+		f := New(v, asked, h)
 		f.cut.turn, f.room, f.holds = turns.Of(tt.ctx), account.Room(), budget.NewRoom(account)
-		got, err := f.appendFormatted(nil, 0, 0, doc, nil)
+		got, err := f.AppendFormatted(nil, 0, 0, doc, nil)
 		if !errors.Is(err, tt.marks) || err == nil && strings.Count(string(got), "<em>lorem</em>") != 30_000 {
 			t.Errorf("%s: marks of %d bytes, %v, want %v", tt.what, len(got), err, tt.marks)
 		}
@@ -144,7 +141,7 @@ func TestLongHighlightsEnd(t *testing.T) {
 			t.Errorf("%s: %d bytes are held for %d", tt.what, held, len(got))
 		}
 		f.holds.Empty()
-		got, err = f.appendMatches(nil, doc)
+		got, err = f.AppendMatches(nil, doc)
 		if !errors.Is(err, tt.places) || err == nil && strings.Count(string(got), `"start"`) != 30_000 {
 			t.Errorf("%s: places of %d bytes, %v, want %v", tt.what, len(got), err, tt.places)
 		}
@@ -158,17 +155,17 @@ func TestLongHighlightsEnd(t *testing.T) {
 // BenchmarkHighlight highlights texts of several lengths in which every second word matches, or none.
 func BenchmarkHighlight(b *testing.B) {
 	h := &query.Highlights{Words: []query.Words{{Word: "lorem", Forms: map[string]struct{}{"lorem": {}}, Chars: 5}}}
-	asked := request()
-	asked.AttributesToHighlight = []string{"*"}
-	v := testView(b, "", "body")
+	asked := plain()
+	asked.Highlight = []string{"*"}
+	v := outline(b, "", "body")
 	for _, words := range []string{"lorem ipsum ", "dolor ipsum "} {
 		for _, n := range []int{5, 90_000} {
 			b.Run(fmt.Sprintf("%s/%d", words[:5], n), func(b *testing.B) {
-				f := newFormatter(v, asked, h)
+				f := New(v, asked, h)
 				doc, dst := fmt.Appendf(nil, `{"body":"%s"}`, strings.Repeat(words, n)), []byte(nil)
 				for b.Loop() {
 					var err error
-					if dst, err = f.appendFormatted(dst[:0], 0, 0, doc, nil); err != nil {
+					if dst, err = f.AppendFormatted(dst[:0], 0, 0, doc, nil); err != nil {
 						b.Fatal(err)
 					}
 				}
