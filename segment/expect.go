@@ -13,18 +13,39 @@ import (
 
 // ExpectDocuments requests the documents of some rows, without waiting for them. Unless PageByPage, it loads their first
 // prefetchedDocument bytes into the processor's caches, and what tells whether they are cached: each document is in another page, so the
-// first lines of each would be cache misses.
+// first lines of each would be cache misses. If there are many, it loads the dictionaries, too.
 func (r *Reader) ExpectDocuments(rows []Row) {
 	if mapped.PageByPage() {
 		r.requestDocuments(rows, r.blocks.request)
 		return
 	}
 	documents.expect(r.docs.number, rows)
+	r.docs.expectDictionaries(len(rows))
 	r.requestDocuments(rows, func(p []byte) { simd.Prefetch(p[:min(len(p), prefetchedDocument)]) })
 }
 
 // prefetchedDocument is small enough for the documents of a page to fit into the second cache of a processor with what else is read there.
 const prefetchedDocument = 1 << 10
+
+// expectDictionaries loads the dictionaries into the processor's caches if so many documents may read most of their lines. It reports
+// whether it did. A search before may have displaced them.
+func (r *documentReader) expectDictionaries(documents int) bool {
+	dicts, err := r.dictionaries()
+	size := 0
+	for _, d := range dicts {
+		size += len(d.content)
+	}
+	if err != nil || size == 0 || size > documents*dictionaryRead { // readers of the documents report an error
+		return false
+	}
+	for _, d := range dicts {
+		simd.Prefetch(d.content)
+	}
+	return true
+}
+
+// dictionaryRead is how many bytes of dictionaries a document reads: 62 cache lines for a description of 1,260 bytes.
+const dictionaryRead = 4 << 10
 
 // ExpectIDs asks for the DocIDs of some rows, which ascend. It does nothing unless PageByPage.
 func (r *Reader) ExpectIDs(rows []uint32) { r.blocks.gatherItems(r.docIDs, 4, rows) }

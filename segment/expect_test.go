@@ -1,10 +1,65 @@
 package segment
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"svc/internal/vfs"
 )
+
+// TestExpectedDictionaries checks that dictionaries are loaded only for documents that may read most of their lines, and that documents
+// read afterwards are right.
+func TestExpectedDictionaries(t *testing.T) {
+	rng := testRand(t)
+	fsys := vfs.NewMem()
+	var loaded, left int
+	for round := range 20 {
+		name := fmt.Sprint("s", round)
+		n := []int{1, 100 + rng.IntN(1000)}[min(round, 1)] // one document has no dictionary
+		docs := documentsOf(rng, "alpha", n)
+		b := NewBuilder(BuilderOptions{})
+		for i, doc := range docs {
+			b.StartDoc(DocID(i), []byte(fmt.Sprint(i)), []byte(doc))
+			b.EndDoc()
+		}
+		if _, err := b.Write(t.Context(), fsys, name); err != nil {
+			t.Fatal(err)
+		}
+		s := openSegment(t, fsys, name)
+		rows := make([]Row, 1+rng.IntN(40))
+		for i := range rows {
+			rows[i] = Row(rng.IntN(n))
+		}
+		s.ExpectDocuments(rows)
+		for _, row := range rows {
+			if doc, err := s.AppendDocument(nil, row); err != nil || string(doc) != docs[row] {
+				t.Fatalf("document %d is %s, want %s: %v", row, doc, docs[row], err)
+			}
+		}
+		dicts, err := s.docs.dictionaries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, d := range dicts {
+			size += len(d.content)
+		}
+		want := size > 0 && len(rows)*dictionaryRead >= size
+		if got := s.docs.expectDictionaries(len(rows)); got != want {
+			t.Errorf("%d bytes of dictionaries, %d documents: loaded %t, want %t", size, len(rows), got, want)
+		}
+		if want {
+			loaded++
+		} else {
+			left++
+		}
+	}
+	if loaded == 0 || left == 0 {
+		t.Errorf("dictionaries were loaded %d times and left %d times", loaded, left)
+	}
+}
 
 // TestItemsOfATable checks that the prefetched blocks contain all rows and few others.
 func TestItemsOfATable(t *testing.T) {
