@@ -30,6 +30,8 @@
 //   - Before entries are sent to a member, Ship has returned for it and these entries. Before the member appends them, Check passes.
 //   - The log is cut only up to the entry that the data directory has durably (Applied). Index 1 is never stored, so a member with an
 //     empty log always gets a snapshot, which makes it copy a directory.
+//   - A change is appended only in the term in which it was proposed, and not after Propose has returned (proposals.go).
+//   - A leader appends no change without its files.
 //   - A proposal that fails with ErrNotLeader may still be committed. The caller finds out by following the log.
 //
 // Source: D. Ongaro, J. Ousterhout, "In Search of an Understandable Consensus Algorithm" (2014). ReadIndex is section

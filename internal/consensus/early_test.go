@@ -183,15 +183,10 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 						time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
 					default:
 						data := fmt.Sprint(i)
-						l.mu.Lock()
-						l.files[data] = true
-						l.mu.Unlock()
+						l.keep(data)
 						done := make(chan error, 1)
 						node := l.node
-						go func() {
-							_, err := node.Propose([]byte(data), nil)
-							done <- err
-						}()
+						go func() { done <- proposeNow(node, data) }()
 						select {
 						case err := <-done:
 							if err == nil {

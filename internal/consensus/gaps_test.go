@@ -70,15 +70,10 @@ func TestLargeChangesAreAccepted(t *testing.T) {
 			} else {
 				c.slow(speed, size)
 			}
-			l.mu.Lock()
-			l.files[large], l.files["small"] = true, true
-			l.mu.Unlock()
+			l.keep(large, "small")
 			done := make(chan error, 2)
 			for _, data := range []string{large, "small"} {
-				go func() {
-					_, err := l.node.Propose([]byte(data), nil)
-					done <- err
-				}()
+				go func() { done <- proposeNow(l.node, data) }()
 				time.Sleep(time.Millisecond) // keeps the order
 			}
 			time.Sleep(time.Minute)
@@ -154,7 +149,7 @@ func TestHeartbeatsChangeNoTerm(t *testing.T) {
 			if !answer.Success || answer.Term != beat.Term {
 				t.Errorf("bare %v: it answers %+v", bare, answer)
 			}
-			if _, err := l.node.Propose([]byte("late"), nil); err == nil {
+			if err := proposeNow(l.node, "late"); err == nil {
 				t.Errorf("bare %v: it accepts an entry", bare)
 			}
 			late := 0

@@ -507,16 +507,29 @@ func (m *fellow) lapse(id, _ string, _, _ uint64) {
 	to.lapsed = true
 }
 
+// keep has a member have the files of entries.
+func (m *fellow) keep(data ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range data {
+		m.files[d] = true
+	}
+}
+
+// proposeNow proposes an entry in the last term in which a node led.
+func proposeNow(n *Node, data string) error {
+	s, _ := n.State()
+	_, err := n.Propose(s.Term, []byte(data), nil)
+	return err
+}
+
 // propose proposes an entry to a member.
 func (m *fellow) propose(data string) error {
-	m.mu.Lock()
-	m.files[data] = true
-	m.mu.Unlock()
+	m.keep(data)
 	done := make(chan error, 1)
 	node := m.node
 	go func() {
-		_, err := node.Propose([]byte(data), nil)
-		done <- err
+		done <- proposeNow(node, data)
 	}()
 	select {
 	case err := <-done:

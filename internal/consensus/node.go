@@ -79,6 +79,8 @@ type Entry struct {
 // committed.
 var ErrNotLeader = errors.New("this member does not lead the group")
 
+var errWithdrawn = errors.New("it no longer leads in the term of the change, or lacks a file that the change names")
+
 var errOpening = fmt.Errorf("%w: its log is being opened", ErrNotLeader)
 
 // State is the state of a node.
@@ -107,7 +109,12 @@ type Node struct {
 	matched map[string]match   // by id: what is known about the logs of the others
 	changed chan struct{}      // closed at the next change of the fields above
 	closed  bool
+	// answered is closed at the next answer of another member; nil: nobody waits for it.
+	answered chan struct{}
 
+	proposals proposals
+
+	reads   atomic.Uint64 // counts calls of ReadIndex
 	heard   atomic.Uint64 // last entry that a leader announced as committed
 	broken  chan error
 	opening chan struct{} // closed when the context of Open is done before Open returns
@@ -174,6 +181,7 @@ func (n *Node) start() (err error) {
 	store := &logs{log: log, stable: st, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall, tag: tagOf(n.o.ID), at: n.o.Positions}
 	var follows func(term uint64) bool
 	if !n.o.bare {
+		store.takes = n.takes
 		store.leads = func() bool { r := started.Load(); return r != nil && r.State() == raft.Leader }
 		follows = func(term uint64) bool { // read the term last: it may change when the member votes for another
 			r := started.Load()
@@ -256,6 +264,7 @@ func (n *Node) stop() error {
 	trans.close() // first, so that requests that wait for raft get no response
 	close(st.ended)
 	err := r.Shutdown().Error()
+	n.proposals.forget() // raft may drop some
 	trans.stop()
 	close(gone)
 	n.change(func(s *State) { s.Leads = false })
@@ -364,36 +373,56 @@ func (n *Node) current() (*raft.Raft, error) {
 	return n.raft, nil
 }
 
-// Propose appends an entry to the log and waits until it is committed, or until over is closed. After an error the entry may still be
-// committed.
-func (n *Node) Propose(data []byte, over <-chan struct{}) (index uint64, err error) {
+// Propose appends an entry to the log in a term that this member leads, and waits until it is committed, or until over is closed. It
+// appends nothing in a later term, even if this member leads again, and nothing after it has returned: the change that the entry
+// describes does not include what is committed meanwhile. After an error the entry may still be committed: see Pending.
+func (n *Node) Propose(term uint64, data []byte, over <-chan struct{}) (index uint64, err error) {
 	n.mu.Lock()
-	r, store := n.raft, n.logs
+	r, store, s := n.raft, n.logs, n.state
 	n.mu.Unlock()
 	if r == nil {
 		return 0, errOpening
 	}
+	if !s.Leads || s.Term != term {
+		return 0, ErrNotLeader
+	}
+	id, extensions := n.proposals.add(term)
 	var f raft.ApplyFuture
 	done := make(chan error, 1)
 	go func() { // raft may wait until it can write its term; a shutdown of raft ends this
-		f = r.Apply(data, 0)
+		f = r.ApplyLog(raft.Log{Data: data, Extensions: extensions}, 0)
 		err := f.Error()
 		if err == nil {
 			if err = store.settled(f.Index()); err == nil {
 				n.committed(f.Index())
 			}
 		}
+		if !n.proposals.end(id) && err == nil && !n.o.bare { // another entry was appended instead
+			err = errWithdrawn
+		}
 		done <- err
 	}()
 	select {
 	case err = <-done:
 	case <-over:
+		n.proposals.abandon(id)
 		return 0, ErrNotLeader
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}
 	return f.Index(), nil
+}
+
+// Pending reports whether entries that this member proposed are in its log, or about to be, and it is unknown whether they are committed.
+func (n *Node) Pending() bool { return n.proposals.pending() }
+
+// takes reports whether this member, which leads, may append a change: it is still wanted, and its files are here.
+func (n *Node) takes(l *raft.Log) bool {
+	if n.o.Check != nil && n.o.Check([]Entry{{l.Index, l.Term, l.Data}}) != nil {
+		return false
+	}
+	return n.proposals.take(l)
 }
 
 // Begin records that a write of the data directory is in progress until end is called. A leader that hangs in it is replaced.

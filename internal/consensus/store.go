@@ -43,6 +43,8 @@ const (
 //
 //	u64      XXH64 of the member's id, little-endian: members of a former version may pass those of others on
 //	uvarint  index of that entry
+//
+// Between Node.Propose and StoreLogs, Extensions are the id of a proposal.
 type logs struct {
 	log     *logstore.Log
 	stable  *stable
@@ -51,8 +53,10 @@ type logs struct {
 	failed  func(error)   // called when an append or a truncation fails
 	stall   func()        // for tests: called before an append; nil: nothing
 	leads   func() bool   // whether raft leads, as seen by the goroutine that calls StoreLogs
-	tag     uint64        // of the member
-	at      *Positions    // nil: positions are not stored
+	// takes reports whether a leader may append a change. It is set if leads is.
+	takes func(*raft.Log) bool
+	tag   uint64     // of the member
+	at    *Positions // nil: positions are not stored
 
 	mu     sync.Mutex
 	flight *flight // the last append that was not synced at once, or nil
@@ -240,6 +244,7 @@ func (s *logs) StoreLogs(entries []*raft.Log) error {
 	if err := s.settled(everything); err != nil {
 		return err
 	}
+	s.own(entries)
 	end := s.guard.begin()
 	early := s.early(entries)
 	if !early && s.stall != nil {
@@ -263,6 +268,18 @@ func (s *logs) StoreLogs(entries []*raft.Log) error {
 	}
 	s.note(at)
 	return nil
+}
+
+// own replaces those of a leader's new changes that it may not append by entries that do nothing.
+func (s *logs) own(all []*raft.Log) {
+	if s.leads == nil || !s.leads() {
+		return
+	}
+	for _, l := range all {
+		if l.Type == raft.LogCommand && !s.takes(l) {
+			l.Type, l.Data = raft.LogNoop, nil
+		}
+	}
 }
 
 // note passes on that a position is durable in the log.

@@ -149,7 +149,7 @@ func TestEntriesAreDurable(t *testing.T) {
 		}
 		noted := uint64(0)
 		s := &logs{
-			log: log, stable: &stable{}, guard: newGuard(false), failed: func(err error) { t.Error(err) }, tag: tagOf("a"), leads: func() bool { return early },
+			log: log, stable: &stable{}, guard: newGuard(false), failed: func(err error) { t.Error(err) }, tag: tagOf("a"), leads: func() bool { return early }, takes: func(*raft.Log) bool { return true },
 			at: &Positions{Made: func() uint64 { return 7 }, Noted: func(index uint64) { noted = index }, Keep: func() error { return nil }},
 		}
 		if err := s.StoreLog(&raft.Log{Index: 1, Type: raft.LogCommand, Term: 1}); err != nil {

@@ -83,6 +83,7 @@ func (v *Voter) follow(ctx context.Context, a Applier, s *consensus.State) error
 	if err := v.changes(ctx, a, s.Committed); err != nil {
 		return err
 	}
+	pending := v.node.Pending() // read before what is committed
 	now, _ := v.node.State()
 	heard, at := v.node.Heard(), v.Position().Index // of a leader whose entries are on their way, perhaps
 	if ago, known := v.node.Contact(); known && heard > 0 && at+caughtLag >= heard && at >= s.Committed {
@@ -90,7 +91,8 @@ func (v *Voter) follow(ctx context.Context, a Applier, s *consensus.State) error
 		v.fresh = time.Now().Add(-ago)
 		v.mu.Unlock()
 	}
-	if now.Leads && !v.resting() && v.Position().Index >= now.Committed {
+	// After a reign in the same term, its last changes may still be in the log, and not committed.
+	if now.Leads && !v.resting() && !pending && v.Position().Index >= now.Committed {
 		v.crown(now.Term)
 		return ErrLead
 	}

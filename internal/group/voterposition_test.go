@@ -180,12 +180,13 @@ func TestPositionsAreSettledBesideTheNextEntry(t *testing.T) {
 			FS: p.mem, Dir: p.path(ballotDir), ID: p.id.Member, Carrier: carrier, Applied: p.noted, Logger: slog.New(slog.DiscardHandler),
 		})
 		p.must(err)
+		var s consensus.State
 		within(t, "it leads", func() bool {
-			s, _ := p.node.State()
+			s, _ = p.node.State()
 			return s.Leads
 		})
 		data := make([]byte, 18) // a version, the nonce, an entry
-		last, err := p.node.Propose(data, nil)
+		last, err := p.node.Propose(s.Term, data, nil)
 		p.must(err)
 		p.begins(Position{1, 1, last - 2})
 		returned := make(chan struct{})

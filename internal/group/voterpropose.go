@@ -54,7 +54,7 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 		delete(v.pending, p.nonce)
 		v.mu.Unlock()
 	}()
-	index, err := v.node.Propose(p.encode(), r.over)
+	index, err := v.node.Propose(r.term, p.encode(), r.over) // Lead may not have noticed yet that this voter has lost the lead
 	if err != nil {
 		r.end(err)
 		return fmt.Errorf("%w (%v)", errLost, err)
