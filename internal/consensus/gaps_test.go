@@ -202,3 +202,63 @@ func TestLostAnswersDelayNoCommit(t *testing.T) {
 		}
 	}
 }
+
+// TestLateAnswersConfirmNoRead checks that a leader answers a read only after answers to messages that it sent since: earlier ones may
+// arrive after their members have elected another leader. So may answers of a member that does not vote. Raft alone counts both.
+func TestLateAnswersConfirmNoRead(t *testing.T) {
+	for _, joins := range []bool{false, true} {
+		run(t, 3, false, func(c *cluster) {
+			l := c.leader()
+			if joins {
+				m := c.add(false)
+				c.must(l.node.Add(Member{m.id, m.id, false}))
+			}
+			c.must(l.propose("before"))
+			c.agree()
+			l = c.leader()
+			other, last := c.all[(slices.Index(c.all, l)+1)%3], c.all[(slices.Index(c.all, l)+2)%3]
+			arrive := func() {}
+			if joins {
+				for _, m := range c.all {
+					if m != other && m != last {
+						c.cut(m, true) // none of them hears of the leader that the others elect
+					}
+				}
+				l.carrier.reach(c.all[3], true)
+				c.all[3].carrier.reach(l, true)
+			} else {
+				arrive = l.carrier.delay()
+				time.Sleep(DefaultHeartbeat / 4) // each of the others has answered a heartbeat and an append
+				other.carrier.reach(l, false)
+				last.carrier.reach(l, false)
+			}
+			r, err := l.node.current()
+			c.must(err)
+			c.must(l.carrier.TimeoutNow(raft.ServerID(other.id), raft.ServerAddress(other.id), &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}, &raft.TimeoutNowResponse{}))
+			c.until("another member leads", func() bool { s, _ := other.node.State(); return s.Leads })
+			c.must(other.propose("after"))
+			accepted, err := other.readIndex()
+			c.must(err)
+			if r.State() != raft.Leader {
+				t.Fatal("the former leader has lost the lead before it was asked")
+			}
+			read := make(chan error, 1)
+			go func() {
+				index, err := l.readIndex()
+				if err == nil && index < accepted {
+					t.Errorf("joins %v: the former leader answers %d; entry %d was accepted", joins, index, accepted)
+				}
+				read <- err
+			}()
+			time.Sleep(time.Millisecond)
+			arrive()
+			if err := <-read; err == nil {
+				t.Errorf("joins %v: a former leader answers a read", joins)
+			}
+			for _, m := range c.all {
+				c.cut(m, false)
+			}
+			c.agree()
+		})
+	}
+}

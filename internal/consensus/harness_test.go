@@ -163,6 +163,39 @@ type carrier struct {
 	mu   sync.Mutex
 	cut  map[raft.ServerAddress]bool
 	lose func(to raft.ServerAddress, answer bool) bool // reports whether a message with entries or a commit index is lost; nil: none is
+	late chan struct{}                                 // answers to entries and heartbeats arrive when it is closed; nil: at once
+}
+
+// reach has messages arrive at a member, or not.
+func (c *carrier) reach(m *fellow, yes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut[raft.ServerAddress(m.id)] = !yes
+}
+
+// wait waits while answers are late.
+func (c *carrier) wait() {
+	c.mu.Lock()
+	late := c.late
+	c.mu.Unlock()
+	if late != nil {
+		<-late
+	}
+}
+
+// delay has answers wait until the returned function is called.
+func (c *carrier) delay() (arrive func()) {
+	late := make(chan struct{})
+	set := func(late chan struct{}) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.late = late
+	}
+	set(late)
+	return func() {
+		set(nil)
+		close(late)
+	}
 }
 
 func (c *carrier) to(addr raft.ServerAddress) error {
@@ -192,6 +225,7 @@ func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args 
 		if err := c.c.beat(addr, args, resp); err != nil {
 			return err
 		}
+		c.wait()
 		return c.to(addr)
 	}
 	if err := c.loses(addr, false); err != nil {
@@ -209,6 +243,7 @@ func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args 
 	if err := c.InmemTransport.AppendEntries(id, addr, args, resp); err != nil {
 		return err
 	}
+	c.wait()
 	if err := c.loses(addr, true); err != nil {
 		return err
 	}
@@ -596,11 +631,8 @@ func (c *cluster) cut(m *fellow, cut bool) {
 		if o == m {
 			continue
 		}
-		for _, x := range [2][2]*fellow{{m, o}, {o, m}} {
-			x[0].carrier.mu.Lock()
-			x[0].carrier.cut[raft.ServerAddress(x[1].id)] = cut
-			x[0].carrier.mu.Unlock()
-		}
+		m.carrier.reach(o, !cut)
+		o.carrier.reach(m, !cut)
 	}
 }
 

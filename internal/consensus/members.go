@@ -18,19 +18,49 @@ type match struct {
 	term  uint64 // of the leader; under another one, uncommitted entries may have been replaced
 	index uint64
 	at    time.Time
+	reads uint64 // the value of Node.reads when the last message that it answered was sent
 }
 
-// acked records that a member told the leader of a term that its log has all entries up to index.
-func (n *Node) acked(id string, term, index uint64) {
+// acked records that a member told the leader of a term that its log has all entries up to index. reads is the value of Node.reads when
+// the leader sent the message.
+func (n *Node) acked(id string, term, index, reads uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch m := n.matched[id]; {
 	case term < m.term: // a late message
 		return
 	case term == m.term:
-		index = max(index, m.index)
+		index, reads = max(index, m.index), max(reads, m.reads)
 	}
-	n.matched[id] = match{term, index, time.Now()}
+	n.matched[id] = match{term, index, time.Now(), reads}
+	if n.answered != nil {
+		close(n.answered)
+		n.answered = nil
+	}
+}
+
+// confirmed reports whether a majority of the voters have answered messages that the leader of a term sent after a read began: no later
+// leader was elected before that. If not, changed is closed at the next answer.
+func (n *Node) confirmed(term, read uint64, all []Member) (yes bool, changed <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	answers, voters := 0, 0
+	for _, m := range all {
+		if !m.Votes {
+			continue
+		}
+		voters++
+		if x := n.matched[m.ID]; m.ID == n.o.ID || x.term == term && x.reads >= read {
+			answers++
+		}
+	}
+	if answers > voters/2 {
+		return true, nil
+	}
+	if n.answered == nil {
+		n.answered = make(chan struct{})
+	}
+	return false, n.answered
 }
 
 // lacks returns the index up to which a member had the log in a term if its last entry is now before it, else 0.

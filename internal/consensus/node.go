@@ -204,7 +204,7 @@ func (n *Node) start() (err error) {
 	c.NoSnapshotRestoreOnStart, c.NoLegacyTelemetry, c.ShutdownOnRemove = true, true, false
 	c.NotifyCh = leads
 	c.Logger = Quiet(n.o.Logger)
-	trans := newTransport(n.o.Carrier, n.guard, &n.o, store, n.acked, n.lacks, n.sendable, n.hears, follows)
+	trans := newTransport(n.o.Carrier, n.guard, &n.o, store, n.acked, &n.reads, n.lacks, n.sendable, n.hears, follows)
 	if err := n.recall(); err != nil {
 		trans.stop()
 		return err
@@ -447,20 +447,34 @@ func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
 	if !s.Leads || r.CurrentTerm() != s.Term {
 		return 0, ErrNotLeader
 	}
-	f := r.VerifyLeader()
+	// VerifyLeader has messages sent. It also counts answers to earlier messages, whose members may have elected another leader since,
+	// and answers of members that do not vote.
+	read := n.reads.Add(1)
 	done := make(chan error, 1)
-	go func() { done <- f.Error() }()
+	go func() { done <- r.VerifyLeader().Error() }()
 	select {
 	case err := <-done:
 		if err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
 		}
-		if r.CurrentTerm() != s.Term { // it led, lost the lead, and leads again
-			return 0, ErrNotLeader
-		}
-		return index, nil
 	case <-ctx.Done():
 		return 0, ctx.Err()
+	}
+	for {
+		now, changed := n.State()
+		if !now.Leads || now.Term != s.Term || r.CurrentTerm() != s.Term { // it may have lost the lead, and lead again
+			return 0, ErrNotLeader
+		}
+		yes, answered := n.confirmed(s.Term, read, n.Members())
+		if yes {
+			return index, nil
+		}
+		select {
+		case <-answered:
+		case <-changed:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -30,7 +31,8 @@ type transport struct {
 	check func(entries []Entry) error
 	// forget is called with a member that did not accept entries, because it may have lost files that it had.
 	forget func(id string)
-	acked  func(id string, term, index uint64)
+	acked  func(id string, term, index, reads uint64)
+	reads  *atomic.Uint64 // see Node.reads
 	lacks  func(id string, term, last uint64) uint64
 	lapsed func(id, addr string, term, index uint64)
 	// sendable reports whether a snapshot at or after an entry can be sent.
@@ -46,8 +48,8 @@ type transport struct {
 	closed sync.WaitGroup
 }
 
-func newTransport(c Carrier, g *guard, o *Options, l *logs, acked func(string, uint64, uint64), lacks func(string, uint64, uint64) uint64, sendable func(uint64) bool, heard func(uint64), follows func(uint64) bool) *transport {
-	t := &transport{Carrier: c, guard: g, logs: l, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, lacks: lacks, lapsed: o.Lapsed, sendable: sendable, heard: heard, follows: follows,
+func newTransport(c Carrier, g *guard, o *Options, l *logs, acked func(string, uint64, uint64, uint64), reads *atomic.Uint64, lacks func(string, uint64, uint64) uint64, sendable func(uint64) bool, heard func(uint64), follows func(uint64) bool) *transport {
+	t := &transport{Carrier: c, guard: g, logs: l, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, reads: reads, lacks: lacks, lapsed: o.Lapsed, sendable: sendable, heard: heard, follows: follows,
 		rpcs: make(chan raft.RPC), beats: make(chan raft.RPC, 1), done: make(chan struct{})}
 	t.close = sync.OnceFunc(func() { close(t.done) })
 	t.closed.Go(t.relay)
@@ -135,10 +137,11 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		less.LeaderCommitIndex = safe
 		sent = &less
 	}
+	reads := t.reads.Load()
 	err := t.Carrier.AppendEntries(id, addr, sent, resp)
 	switch {
 	case err == nil && resp.Success:
-		t.acked(string(id), args.Term, args.PrevLogEntry+uint64(len(args.Entries)))
+		t.acked(string(id), args.Term, args.PrevLogEntry+uint64(len(args.Entries)), reads)
 	case err == nil && resp.Term == args.Term:
 		if index := t.lacks(string(id), args.Term, resp.LastLog); index > 0 {
 			t.lapsed(string(id), string(addr), args.Term, index)
@@ -168,9 +171,10 @@ func (t *transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, ar
 
 // InstallSnapshot implements raft.Transport.
 func (t *transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	reads := t.reads.Load()
 	err := t.Carrier.InstallSnapshot(id, addr, args, resp, data)
 	if err == nil && resp.Success {
-		t.acked(string(id), args.Term, args.LastLogIndex)
+		t.acked(string(id), args.Term, args.LastLogIndex, reads)
 	}
 	return err
 }
