@@ -284,3 +284,73 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 		t.Errorf("%.500s %v", body, err)
 	}
 }
+
+// TestDeletionsRunOnAFullDisk fills a small disk to the last block: the deletion of an index must run, also right after a start there.
+func TestDeletionsRunOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("cannot create a small disk here: %v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("%v %s", err, out)
+		}
+	})
+	for _, restarts := range []bool{false, true} {
+		db := filepath.Join(dir, fmt.Sprint("db", restarts))
+		p := startProcess(t, db)
+		s := &cutServer{url: p.url, log: new(logstest.Buffer)}
+		for _, uid := range []string{"kept", "deleted"} {
+			if _, err := s.call(http.MethodPost, "/indexes/"+uid+"/documents", `[{"id":1,"text":"some words"}]`, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.idle(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		ballast := filepath.Join(dir, "ballast")
+		if err := fillDisk(ballast); err != nil {
+			t.Fatal(err)
+		}
+		if restarts {
+			p.stop()
+			p = startProcess(t, db)
+			s.url = p.url
+		}
+		if body, err := s.call(http.MethodPost, "/indexes/kept/documents", `[{"id":2}]`, nil); err == nil {
+			t.Errorf("restarts %v: the disk is not full: %s", restarts, body)
+		}
+		if body, err := s.call(http.MethodDelete, "/indexes/deleted", "", nil); err != nil {
+			t.Fatalf("restarts %v: %s %v", restarts, body, err)
+		}
+		if err := s.idle(time.Minute); err != nil {
+			t.Fatalf("restarts %v: %v", restarts, err)
+		}
+		var list struct{ Total int }
+		if body, err := s.call(http.MethodGet, "/indexes", "", &list); err != nil || list.Total != 1 {
+			t.Errorf("restarts %v: %s %v", restarts, body, err)
+		}
+		if !strings.Contains(p.log.String(), "gets the space of the reserve file") {
+			t.Errorf("restarts %v: the deletion did not need the reserve: %s", restarts, p.log.String())
+		}
+		p.stop()
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// fillDisk writes a file until its disk is full to the last block.
+func fillDisk(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+	return nil
+}

@@ -29,7 +29,7 @@ import (
 //	chats.json     the chat workspaces
 //	network.json   the network
 //	indexes/       the catalog, with its base CATALOG-… if there are many indexes, and the indexes
-//	tasks/         the queue, the payloads of its tasks, and its journal
+//	tasks/         the queue, the payloads of its tasks, its journal, and a file that holds room for deletions
 //	kept/          what an imported dump has for parts of svc that there are not yet
 //	analytics/     counts of searches
 //	models/        models of embedders

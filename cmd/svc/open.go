@@ -82,6 +82,10 @@ func (f closerFunc) Close() error {
 	return nil
 }
 
+// reserveBytes is the room on the disk that is held for deletions. Deleting an index writes a few blocks to the queue, its journal and the
+// catalog; a catalog of 64 KiB and more has a base, and only what differs is written.
+const reserveBytes = 1 << 20
+
 // open opens the stores of the data directory, whose changes go through a file system. lead starts the tasks of a writer.
 func (o *options) open(b *base, files vfs.FS, follow bool) (_ *data, err error) {
 	d := &data{place: dump.PlaceIn(o.DBPath)}
@@ -158,6 +162,7 @@ func (o *options) open(b *base, files vfs.FS, follow bool) (_ *data, err error) 
 	d.queue, err = task.Open(task.Options{
 		FS: files, Dir: place.Tasks, Catalog: d.catalog, Logger: log, Now: time.Now, Tracer: b.tracer,
 		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(), Concurrent: o.ConcurrentIndexes,
+		Reserve: reserveBytes,
 		OnBatch: d.node.Ended, OnEnd: d.sender.Deliver, OnForward: d.node.Forwarded, Owned: d.node.Owned, Executors: executors, Follow: follow,
 	})
 	if err != nil {

@@ -123,16 +123,27 @@ func (q *Queue) waiting(group []*request) []*request {
 }
 
 // store stores a group of tasks, or gives each its error. It returns the group including the requests that arrived while it waited
-// for the queue.
+// for the queue. On a full disk, a group with a deletion gets the reserve.
 func (q *Queue) store(group []*request) []*request {
+	group, err := q.tryStore(group)
+	if err != nil && apierr.From(err).Code == noSpace && slices.ContainsFunc(group, func(r *request) bool { return makesRoom(r.Content) }) && q.leaveReserve() {
+		group, err = q.tryStore(group)
+	}
+	if err != nil {
+		fail(group, err)
+	}
+	return group
+}
+
+// tryStore is store, but returns an error that concerns the whole group.
+func (q *Queue) tryStore(group []*request) (_ []*request, err error) {
 	var named func() error
 	logged := commit.Logged(q.fs)
 	if !logged {
 		named = q.nameAhead(group) // it has run
 		if named != nil {
 			if err := named(); err != nil {
-				fail(group, err)
-				return group
+				return group, err
 			}
 		}
 	}
@@ -141,7 +152,7 @@ func (q *Queue) store(group []*request) []*request {
 			_ = named() // nothing runs any more
 		}
 	}()
-	err := q.update(func(tx *txn) error {
+	err = q.update(func(tx *txn) error {
 		if logged {
 			group = q.waiting(group)
 			named = q.nameAhead(group)
@@ -175,14 +186,13 @@ func (q *Queue) store(group []*request) []*request {
 		return nil
 	})
 	if err != nil {
-		fail(group, err)
-		return group
+		return group, err
 	}
 	if q.o.OnForward != nil && slices.ContainsFunc(group, func(r *request) bool { return r.Forward != nil && r.err == nil }) {
 		q.o.OnForward()
 	}
 	q.wakeUp()
-	return group
+	return group, nil
 }
 
 // nameAhead starts to make the names of all payloads of a group durable, with one sync, before a task names them. It returns a

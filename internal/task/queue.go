@@ -35,6 +35,7 @@ type Options struct {
 	Concurrent    int           // batches that run side by side, each of other indexes; 0: 1
 	MaxBytes      int64         // live bytes of queue.db from which it refuses tasks; 0: 10 GiB; < 0: unlimited
 	Follow        bool          // open in follow mode: see Queue.Follow
+	Reserve       int           // bytes that a file holds for deletions on a full disk; 0: none
 	MaxTasks      int           // stored tasks from which the oldest tenth is deleted; 0: 1,000,000; < 0: unlimited
 	Executors     map[Kind]Executor
 	// OnBatch is called after each stored batch, with its tasks in uid order, for one batch at a time. The next batch of its indexes
@@ -86,6 +87,7 @@ type Queue struct {
 	file    string // queue.db
 	db      *boltfile.DB
 	journal *journal
+	reserve reserve
 
 	writing  sync.Mutex // held by the one writer of db and roster
 	unsynced bool       // under writing: the name of queue.db may not be durable
@@ -168,6 +170,7 @@ func open(o Options) (_ *Queue, err error) {
 	}
 	q := &Queue{
 		o: o, fs: o.FS, log: o.Logger, engine: o.engine,
+		reserve:  reserve{fs: o.FS, name: path.Join(o.Dir, "reserve"), size: o.Reserve},
 		requests: make(chan *request), wake: make(chan struct{}, 1), shrinking: make(chan struct{}, 1),
 	}
 	q.unneeded.some = make(chan struct{}, 1)

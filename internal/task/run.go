@@ -63,6 +63,9 @@ func (q *Queue) run(run *running) error {
 		}
 	}
 	if err := q.journal.write(run.entry(false)); err != nil {
+		if reason := apierr.From(err); reason.Code == noSpace && len(run.touched()) > 0 {
+			return &parkedError{reason} // a deletion in another index may make room
+		}
 		return err
 	}
 	run.journaled = true

@@ -29,6 +29,7 @@ type ended struct {
 // at the same time, up to the limit in Options. Only the scheduler picks batches, and takes back those that could not end.
 func (q *Queue) schedule() {
 	defer q.done.Done()
+	q.reserve.fill()
 	limit := max(q.o.Concurrent, 1)
 	back := make(chan ended)
 	flying := 0
@@ -120,6 +121,9 @@ func (q *Queue) conclude(run *running, err error) error {
 	if err == nil {
 		q.apart.ended(run.set)
 		q.journal.forget(run.uid)
+		if q.outOfRoom() == nil {
+			q.reserve.fill()
+		}
 		return nil
 	}
 	if errors.Is(err, errCrash) {
@@ -141,6 +145,10 @@ func (q *Queue) conclude(run *running, err error) error {
 		q.roster.firstBatch = max(q.roster.firstBatch, run.uid+1)
 	}
 	q.roster.mu.Unlock()
+	if q.roomFor(run, err) {
+		q.watches.tell(run.set, nil)
+		return nil
+	}
 	reason, parked := asParked(err)
 	yields := errors.Is(err, errYields)
 	switch {
