@@ -177,6 +177,7 @@ func TestOpenRefuses(t *testing.T) {
 		{URL: "file://host/backups"},
 		{URL: "s3://backups"},
 		{URL: "s3://backups", Endpoint: "https://here", AccessKey: "a"},
+		{URL: "s3://backups", AccessKey: "a", SecretKey: "b"},
 		{URL: "s3://backups", Endpoint: "here", AccessKey: "a", SecretKey: "b"},
 		{URL: "s3://backups", Endpoint: "https://here/path", AccessKey: "a", SecretKey: "b"},
 		{URL: "s3://a:b@backups", Endpoint: "https://here", AccessKey: "a", SecretKey: "b"},

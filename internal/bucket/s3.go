@@ -36,6 +36,8 @@ func openS3(o *Options, bucket, prefix string) (Store, error) {
 	switch {
 	case strings.Contains(o.Endpoint, "@"): // it may have a password
 		return nil, errors.New("the endpoint of a store must not have a user: use a URL such as https://s3.eu-west-3.amazonaws.com, and an access key and a secret key")
+	case o.Endpoint == "":
+		return nil, errors.New("the store has no endpoint: set it to a URL such as https://s3.eu-west-3.amazonaws.com")
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "":
 		return nil, fmt.Errorf("%q is not the endpoint of a store: use a URL such as https://s3.eu-west-3.amazonaws.com", o.Endpoint)
 	case o.AccessKey == "" || o.SecretKey == "":

@@ -199,7 +199,7 @@ func (h *history) planFor(to group.Position) (*plan, error) {
 			return &plan{*s, logs[:n], to}, nil
 		}
 	}
-	return nil, fmt.Errorf("the archive does not have the position %v, or no longer has it", to)
+	return nil, fmt.Errorf("the archive does not have the position %v, or no longer has it. List with --list what can be restored", to)
 }
 
 // settles returns an error if a plan ends between entries that were combined: the directory would have a state that the writer never had.
@@ -306,7 +306,7 @@ func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (grou
 			return p, nil
 		}
 	}
-	return group.Position{}, fmt.Errorf("the archive has no state before %s", t.Format(time.RFC3339))
+	return group.Position{}, fmt.Errorf("the archive has no state before %s. List with --list what can be restored", t.Format(time.RFC3339))
 }
 
 // batch reads entries.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -342,6 +343,32 @@ func TestRestoreRefuses(t *testing.T) {
 		if _, err := a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: x.dir, Target: x.target}); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v", x, err)
 		}
+	}
+}
+
+// TestRestoreToAMountPoint restores to an empty directory that cannot be removed: that is refused before anything is fetched.
+func TestRestoreToAMountPoint(t *testing.T) {
+	t.Parallel()
+	store := directory(t)
+	h := newHost(t, store, nil)
+	h.published(h.w.Position())
+	h.stop()
+	a, err := Open(t.Context(), store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.ToSlash(t.TempDir())
+	fsys := vfs.Hook(vfs.OS, func(op vfs.Op) error {
+		if op.Kind == vfs.OpRemove && op.Name == dir {
+			return syscall.EBUSY
+		}
+		return nil
+	})
+	if _, err := a.Restore(t.Context(), RestoreOptions{FS: fsys, Dir: dir}); !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "mount point") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir + restoreSuffix); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something was fetched: %v", err)
 	}
 }
 

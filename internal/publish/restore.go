@@ -79,13 +79,14 @@ func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot restore position %v: %w", p.to, err)
 	}
+	// The restored directory takes the place of an empty one in the end. Whether that is possible is known before anything is fetched.
+	if err := o.FS.Remove(o.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot replace the empty directory %s: %w. If it is a mount point, restore to a new directory below it", o.Dir, err)
+	}
 	r := &restore{RestoreOptions: o, a: a, temp: o.Dir + restoreSuffix, have: map[string]bool{}}
 	result, err := r.make(ctx, p, st)
 	if err != nil {
 		return nil, fmt.Errorf("cannot restore position %v: %w", p.to, err)
-	}
-	if err := o.FS.Remove(o.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
 	}
 	if _, err := vfs.Move(o.FS, r.temp, o.Dir); err != nil {
 		return nil, fmt.Errorf("cannot give the restored directory its name: %w", err)
