@@ -179,10 +179,13 @@ func (r *Recorder) keep() {
 func (r *Recorder) Close() error {
 	close(r.stop)
 	r.done.Wait()
-	err := r.write()
+	if err := r.write(); err != nil {
+		// They are lost, but nothing that was promised: the process need not fail for them.
+		r.log.Error("the counts of the last searches could not be written before the stop", "error", err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return errors.Join(err, r.journal.close())
+	return r.journal.close()
 }
 
 // write makes the counts durable, and files the previous hour if it has ended. The first of several errors is logged. The counts stay

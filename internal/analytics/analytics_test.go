@@ -505,6 +505,24 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
+// TestAStopOnAFullDisk closes a recorder whose disk is full: that is no error of the program, but the log says what is lost.
+func TestAStopOnAFullDisk(t *testing.T) {
+	var said strings.Builder
+	armed := false
+	fsys := vfs.Hook(vfs.NewMem(), func(op vfs.Op) error {
+		if armed && op.Kind == vfs.OpWrite {
+			return errors.New("no space left on device")
+		}
+		return nil
+	})
+	r := newRecorder(t, fsys, &clock{noon}, slog.New(slog.NewTextHandler(&said, nil)))
+	armed = true
+	r.Count(&Search{Index: "i", Query: "q", At: noon})
+	if err := r.Close(); err != nil || !strings.Contains(said.String(), "before the stop") {
+		t.Errorf("%v, %s", err, said.String())
+	}
+}
+
 // TestAFullDisk fails the operations of some seconds, starting at each one. The log must report it once, searches must be counted, and
 // nothing may be lost when there is room again.
 func TestAFullDisk(t *testing.T) {
