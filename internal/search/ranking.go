@@ -84,7 +84,8 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 
 // newRankingOf is newRanking for a page by cursor; nil: the request has its own paging.
 func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.Page, stages *stages) (*ranking, error) {
-	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, total: -1, steadyTotals: r.Hybrid != nil}
+	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, total: -1,
+		steadyTotals: r.Hybrid != nil || r.RankingScoreThreshold != nil}
 	if r.ExplainPlan || r.ShowPerformanceDetails {
 		k.plan = new(rank.Plan)
 	}
