@@ -22,6 +22,7 @@ type page struct {
 	kept       int       // documents that distinct kept
 	groups     *grouping // that documents are kept for; nil: all are
 	first      int       // index in hits of the first one returned
+	whole      bool      // all hits are returned
 	held       int64     // bytes that are charged for hits
 	err        error     // why there was no memory for more hits; nil: there was
 	order      hitOrder  // under invariant.Enabled
@@ -40,6 +41,10 @@ func (c *page) start(s *search, candidates rows, n int) {
 	if r.Exhaustive && r.Threshold != nil { // rank as much as counts
 		c.first = c.skip
 		c.skip, c.limit = 0, r.MaxTotal
+	}
+	c.whole = r.WholeIfFew && r.Limit > 0 && n < r.MaxTotal
+	if c.whole {
+		c.first, c.skip, c.limit = 0, 0, r.MaxTotal
 	}
 	c.candidates = candidates
 	c.order = hitOrder{}
@@ -305,7 +310,7 @@ func (c *page) result() *Result {
 		}
 		c.candidates = c.distinct.Candidates(c.candidates, r.Exhaustive, most)
 	}
-	res := &Result{Candidates: slices.Clone(c.candidates), Total: min(c.candidates.count(), r.MaxTotal)}
+	res := &Result{Candidates: slices.Clone(c.candidates), Total: min(c.candidates.count(), r.MaxTotal), Whole: c.whole}
 	for i, b := range res.Candidates {
 		if b == nil {
 			res.Candidates[i] = roaring.New()
@@ -313,7 +318,7 @@ func (c *page) result() *Result {
 	}
 	first := min(c.first, len(c.hits))
 	last := len(c.hits)
-	if r.Exhaustive && r.Threshold != nil {
+	if r.Exhaustive && r.Threshold != nil && !c.whole {
 		last = min(last, first+max(0, min(r.Limit, r.MaxTotal-c.first)))
 	}
 	res.Hits = c.hits[first:last]

@@ -71,6 +71,7 @@ type Request struct {
 	Exhaustive bool              // page mode: totals are exact
 	Brief      bool              // of segments that are remembered, candidates are found when they are asked for
 	MaxTotal   int               // maxTotalHits
+	WholeIfFew bool              // if fewer than MaxTotal documents are found, Hits are all of them, whatever the page. Distinct has looked at all then
 	Threshold  *float64          // rankingScoreThreshold
 	Scores     bool              // fill Hit.Score
 	Details    bool              // fill Hit.Details
@@ -128,6 +129,7 @@ type Result struct {
 	AppendKey  KeyOf                    // of the candidates; nil: they have none
 	Highlights func() *query.Highlights // what the query matched; valid as long as the view
 	Degraded   bool                     // the deadline cut the ranking short
+	Whole      bool                     // of WholeIfFew: Hits are all
 
 	find func(seg int) *roaring.Bitmap
 	tell func(seg int, rows *roaring.Bitmap) *roaring.Bitmap

@@ -182,7 +182,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	drops := distinct != nil || len(own) > 0 || r.parts.distinct()
 	steady := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.steadyTotals })
 	offset, limit, paged := r.page()
-	mergesAll := drops && (steady || paged) // duplicates after the page count, too, so that all pages have the same total
+	mergesAll := drops && (steady || paged) // duplicates after the page are met, too, so that all pages have the same total
 	pinned := 0
 	for i := range resp.queries {
 		pinned += len(resp.queries[i].ranking.pins)
@@ -198,7 +198,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 			q.ranking.steadyTotals = steady
 			most := q.view.Settings.Pagination.MaxTotalHits
 			// What others pin may be among its hits.
-			w := window{limit: min(offset+limit+pinned, most), pageSize: limit + pinned, exhaustive: paged, values: true, apart: true}
+			w := window{limit: min(offset+limit+pinned, most), pageSize: limit + pinned, exhaustive: paged, values: true, apart: true, wholeIfFew: drops}
 			if mergesAll {
 				w.limit, w.pageSize, w.exhaustive = most, most, false
 			}
@@ -243,6 +243,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 			return nil, err
 		}
 	} else {
+		mergesAll = mergesAll || drops && !slices.ContainsFunc(resp.queries, func(q federated) bool { return !q.result.Whole && len(q.result.Hits) >= offset+limit })
 		m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, &r.parts, distinct, own, sets)
 		resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
 		for more := mergesAll; more; {

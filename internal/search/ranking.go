@@ -65,6 +65,7 @@ type window struct {
 	hitsOnly      bool           // candidates are not looked at
 	values        bool           // fill Hit.Values, and Hit.Score
 	apart         bool           // pins are counted, but not among the hits
+	wholeIfFew    bool           // the hits may be all, not only those of the page
 	deadline      time.Time      // of the ranking; zero: searchCutoffMs from its start
 	grouping      *rank.Grouping // of a search by words: hits are the first ones of groups; nil: they are not
 }
@@ -255,7 +256,7 @@ func (k *ranking) find(ctx context.Context, w window) (*rankedHits, error) {
 	if f.Result, err = k.search(ctx, ranked, q); err != nil {
 		return nil, err
 	}
-	if whole {
+	if whole || f.Whole && !w.wholeIfFew {
 		f.cut(w)
 	}
 	if k.kind == semantic {
@@ -298,6 +299,7 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 		HitsOnly:   w.hitsOnly && k.kind != hybrid && len(k.pins)+len(k.parts) == 0,
 		Marks:      r.formats(),
 		MaxTotal:   k.maxTotal(),
+		WholeIfFew: (k.distinct != "" || w.wholeIfFew) && k.parts == nil && k.kind != hybrid && !k.unbounded && w.grouping == nil,
 		Threshold:  r.RankingScoreThreshold,
 		Scores:     w.values || r.ShowRankingScore || r.ShowRankingScoreDetails,
 		Values:     w.values,
