@@ -88,11 +88,11 @@ func searchFacet(ctx context.Context, v *index.View, r *FacetRequest, limit int)
 	}
 	// A search by meaning finds all that the filter allows.
 	if embedder == nil && (r.Search.Query != "" || v.Settings.DistinctAttribute != "") {
-		hits := 20
+		hits, exhaustive := 20, r.Exhaustive || r.Search.RankingScoreThreshold != nil
 		switch {
-		case r.Exhaustive && v.Settings.DistinctAttribute != "": // the ranking decides which documents are duplicates
+		case exhaustive && v.Settings.DistinctAttribute != "": // the ranking decides which documents are duplicates
 			hits = v.Settings.Pagination.MaxTotalHits
-		case r.Exhaustive:
+		case exhaustive:
 			hits = 0
 		}
 		result, err := rank.Search(ctx, rankIndex(v), &rank.Request{
@@ -103,8 +103,9 @@ func searchFacet(ctx context.Context, v *index.View, r *FacetRequest, limit int)
 			SearchOn:   r.Search.SearchOn,
 			Distinct:   v.Settings.DistinctAttribute,
 			Limit:      hits,
-			Exhaustive: r.Exhaustive,
+			Exhaustive: exhaustive,
 			MaxTotal:   v.Settings.Pagination.MaxTotalHits,
+			WholeIfFew: v.Settings.DistinctAttribute != "",
 			Threshold:  r.Search.RankingScoreThreshold,
 			Deadline:   deadline(v, start),
 		})

@@ -1,8 +1,11 @@
 package search
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -48,6 +51,33 @@ func TestThresholdTotals(t *testing.T) {
 				if *merged.EstimatedTotalHits != tt.total || !reflect.DeepEqual(facets.Distribution["kind"], tt.facets) {
 					t.Errorf("%s, %d from %d, merged: %s, want a total of %d, facets %v", tt.what, limit, offset, body, tt.total, tt.facets)
 				}
+			}
+		}
+	}
+}
+
+// TestFacetSearchCountsReachedDocuments finds more documents than a page has hits, some under the threshold.
+func TestFacetSearchCountsReachedDocuments(t *testing.T) {
+	l := newLibrary(t)
+	for id := range 100 {
+		text := []string{"red hat", "red", "red"}[id%3]
+		l.put("i", `{"filterableAttributes": ["kind", "group"]}`, fmt.Sprintf(`{"id": %d, "t": %q, "kind": "k%d", "group": %d}`, id, text, id%2, id/4))
+	}
+	for _, tt := range []struct{ change, want string }{
+		{``, `[{"value":"k0","count":17},{"value":"k1","count":17}]`},
+		{`{"distinctAttribute": "group"}`, `[{"value":"k0","count":17},{"value":"k1","count":8}]`},
+	} {
+		if tt.change != "" {
+			l.put("i", tt.change)
+		}
+		for _, exhaustive := range []bool{false, true} {
+			v := held(l.c.Get("i").View())
+			r := &FacetRequest{FacetName: "kind", Exhaustive: exhaustive}
+			r.Search.Query, r.Search.RankingScoreThreshold = "red hat", threshold(0.9)
+			body, err := FacetSearch(context.Background(), nil, v, r)
+			v.Release()
+			if err != nil || !strings.Contains(string(body), tt.want) {
+				t.Errorf("%s, exhaustive %v: %s, %v, want %s", tt.change, exhaustive, body, err, tt.want)
 			}
 		}
 	}
