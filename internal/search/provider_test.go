@@ -129,7 +129,7 @@ func TestProviderThatFails(t *testing.T) {
 // TestEmbeddingEndsWithTheCutoff has a provider that answers after the cutoff of one index and before that of another: the call must be
 // cancelled at the cutoff, and not before.
 func TestEmbeddingEndsWithTheCutoff(t *testing.T) {
-	ended := make(chan bool, 1) // whether the caller disconnected
+	ended := make(chan bool, 64) // whether the caller disconnected. It may ask more than once
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // disconnects are noticed only after the body was read
 		select {
