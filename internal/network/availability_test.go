@@ -12,6 +12,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/outbound"
+	"svc/internal/vfs"
 )
 
 // wobbly is a remote that tests make fail.
@@ -183,5 +184,60 @@ func TestACanceledSearchIsNoFailure(t *testing.T) {
 	}
 	if n.status("far") != "available" {
 		t.Error("the remote counts as failed")
+	}
+}
+
+// stuckFS holds up the files that are created once stuck is set.
+type stuckFS struct {
+	vfs.FS
+	stuck          atomic.Bool
+	reached, leave chan struct{}
+}
+
+func (f *stuckFS) Create(name string) (vfs.File, error) {
+	if f.stuck.Load() {
+		f.reached <- struct{}{}
+		<-f.leave
+	}
+	return f.FS.Create(name)
+}
+
+// TestSearchesDoNotWaitForStoredChanges has a change of the stored state wait for the disk. Searches are planned meanwhile, with the
+// state before.
+func TestSearchesDoNotWaitForStoredChanges(t *testing.T) {
+	fs := &stuckFS{FS: vfs.NewMem(), reached: make(chan struct{}), leave: make(chan struct{})}
+	n, err := Open(Options{FS: fs, File: "network.json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	self := "a"
+	err = n.update(func(s *stored) {
+		s.Network = &Network{Self: &self, Leader: &self, Remotes: map[string]*Remote{"a": {}, "b": {}, "c": {}}, Shards: map[string]*Shard{"s": {[]string{"b", "c"}}}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lose := func() error { return n.update(func(s *stored) { s.lose("b") }) }
+	fs.stuck.Store(true)
+	stored := make(chan error)
+	go func() { stored <- lose() }()
+	<-fs.reached
+	planned := make(chan bool)
+	go func() {
+		parts := n.Parts()
+		planned <- len(parts) == 1 && parts[0].Shard == "s" && n.status("b") == "available"
+	}()
+	select {
+	case ok := <-planned:
+		if !ok {
+			t.Error("the search is not planned with the state before")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a search waits for a change of the stored state")
+	}
+	close(fs.leave)
+	if err := <-stored; err != nil || n.status("b") != "unavailable" || n.Parts()[0].Remote != "c" {
+		t.Errorf("after the change, b is %s: %v", n.status("b"), err)
 	}
 }

@@ -252,9 +252,10 @@ func (n *Node) Await(uid uint32, remotes []string) {
 	}
 }
 
-// behind reports whether the results of a remote may be incomplete.
+// behind reports whether the results of a remote may be incomplete. Searches ask it, so it does not wait for a change of the stored
+// state, which may wait for the disk, or for the voters of a group.
 func (s *sender) behind(remote string) bool {
-	return slices.Contains(s.n.snapshot().Lost, remote) || s.late(remote)
+	return slices.Contains(s.n.view.Load().lost, remote) || s.late(remote)
 }
 
 // late reports whether a remote fails to take writes, and lacks one for long.

@@ -98,11 +98,12 @@ type view struct {
 	searching *Network // as searches see it
 	writing   *Network // by which documents of additions are kept
 	rings     map[uuid.UUID]*shard.Ring
+	lost      []string // stored.Lost
 }
 
 // viewOf works out what s means.
 func viewOf(s *stored) *view {
-	v := &view{network: s.Network, searching: s.Network, writing: s.Network, rings: map[uuid.UUID]*shard.Ring{}}
+	v := &view{network: s.Network, searching: s.Network, writing: s.Network, rings: map[uuid.UUID]*shard.Ring{}, lost: s.Lost}
 	if c := s.Change; c != nil {
 		v.rings[c.Before.Version] = ringOf(c.Before)
 		if c.Phase < switched {
