@@ -101,6 +101,9 @@ const groupRoom = 20
 // hitsPerGroup is how many hits the first round ranks for each group of the page and before it. (A variable, so that tests can lower it.)
 var hitsPerGroup = 4
 
+// maxRound is how many hits a round ranks at most. An index has fewer documents, and a request may ask for any number of groups.
+const maxRound = math.MaxInt32
+
 // group ranks, and returns the results with the groups of the page. Total is the number of groups.
 func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, start time.Time) (*rankedHits, []*group, error) {
 	g := newGrouper(k, by, deadline(k.view, start))
@@ -226,9 +229,9 @@ func (g *grouper) collect(found *rank.Result, known map[rank.GroupKey]*group, ad
 
 // rounds is find round by round.
 func (g *grouper) rounds(ctx context.Context, n int) (err error) {
-	w := window{limit: n * hitsPerGroup, exhaustive: g.whole, values: g.values, deadline: g.end}
+	w := window{limit: min(n, maxRound/hitsPerGroup) * hitsPerGroup, exhaustive: g.whole, values: g.values, deadline: g.end}
 	if g.whole {
-		w.limit = math.MaxInt32
+		w.limit = maxRound
 	}
 	if g.first, err = g.k.find(ctx, w); err != nil {
 		return err
@@ -241,7 +244,7 @@ func (g *grouper) rounds(ctx context.Context, n int) (err error) {
 		if err != nil {
 			return err
 		}
-		w.limit *= 2
+		w.limit = min(2*w.limit, maxRound)
 		if err := g.search(ctx, rest, w); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -267,6 +268,28 @@ func TestGroupsAgainstModel(t *testing.T) {
 	released = true
 	if rounds == 0 || pinned == 0 || empty == 0 || pulled == 0 {
 		t.Errorf("%d long pages in short rounds, %d pins, %d empty pages, %d pulled", rounds, pinned, empty, pulled)
+	}
+}
+
+// TestAnyNumberOfGroups asks for more groups than there can be hits, where groups are found in rounds.
+func TestAnyNumberOfGroups(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", fmt.Sprintf(`{"filterableAttributes":["kind"],"embedders":{"e":{"source":"userProvided","dimensions":2}},"pagination":{"maxTotalHits":%d}}`, math.MaxInt),
+		`{"id":1,"kind":"a","_vectors":{"e":[1,1]}}`, `{"id":2,"kind":"b","_vectors":{"e":[1,2]}}`, `{"id":3,"kind":"a","_vectors":{"e":[1,3]}}`)
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ratio := 1.0
+	for bits := range 63 {
+		r := &Request{Vector: []float32{1, 1}, Hybrid: &Hybrid{Embedder: "e", Ratio: &ratio}, Limit: 1<<bits + 1, GroupBy: &GroupBy{Attribute: "kind", Hits: 2}}
+		if found, err := Search(ctx, v, r); err != nil || len(found.groups) != 2 || len(found.groups[0].hits) != 2 || len(found.groups[1].hits) != 1 {
+			t.Fatalf("limit 1<<%d + 1: %v", bits, err)
+		}
+		r.Limit = 1 << bits
+		if found, err := Search(ctx, v, r); err != nil || len(found.groups) != min(r.Limit, 2) {
+			t.Fatalf("limit 1<<%d: %v", bits, err)
+		}
 	}
 }
 
