@@ -8,6 +8,7 @@ import (
 	"svc/internal/jsontext"
 	"svc/internal/network"
 	"svc/internal/search"
+	"svc/internal/turns"
 )
 
 // facetNetwork appends the body of a facet search of all instances. in is prepared.
@@ -42,7 +43,7 @@ func (s *Server) facetNetwork(ctx context.Context, dst []byte, v *index.View, in
 		return err
 	}
 	err := n.read(ctx, q, remotes, local, func(a *network.ReadAnswer, reading *search.Reading) error {
-		found, err := search.ParseFacets(a.Body, reading)
+		found, err := search.ParseFacets(a.Body, search.MostFacetValues(v), reading)
 		if err == nil {
 			parts = append(parts, found)
 		}
@@ -51,5 +52,5 @@ func (s *Server) facetNetwork(ctx context.Context, dst []byte, v *index.View, in
 	if err != nil {
 		return nil, err
 	}
-	return search.AppendFacetSearch(dst, v, r, parts, n.errs, start), nil
+	return search.AppendFacetSearch(turns.Of(ctx).Account(), dst, v, r, parts, n.errs, start)
 }

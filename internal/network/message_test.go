@@ -93,7 +93,7 @@ var messageRows = map[*Message]messageAttacked{
 	facetsMessage: {
 		ask: func(n *Node, _ *Remote) {
 			if a := readFar(n, Facets); a.Err == nil {
-				_, _ = search.ParseFacets(a.Body, &search.Reading{})
+				_, _ = search.ParseFacets(a.Body, 1<<20, &search.Reading{})
 			}
 		},
 		answers: texts(map[string]func(n int) string{

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"svc/internal/budget"
 	"svc/internal/index"
 	"svc/internal/settings"
 	"svc/internal/turns"
@@ -54,8 +55,14 @@ func (f *FacetValues) AppendPeer(ctx context.Context, dst []byte) ([]byte, error
 	return append(dst, 0), nil
 }
 
-// ParseFacets reads the answer of an instance, which is in the body. If reading ends early, it returns the error of reading.Ended.
-func ParseFacets(body []byte, reading *Reading) (f *FacetValues, err error) {
+// MostFacetValues returns how many values of each part are merged: an instance with the same settings sends no more.
+func MostFacetValues(v *index.View) int {
+	return max(mergedFacets, v.Settings.Faceting.MaxValuesPerFacet)
+}
+
+// ParseFacets reads the answer of an instance, which is in the body. It keeps the first most values. If reading ends early, it returns
+// the error of reading.Ended.
+func ParseFacets(body []byte, most int, reading *Reading) (f *FacetValues, err error) {
 	p := peerReader{left: body, Reading: reading}
 	f = new(FacetValues)
 	for p.byte() == 1 && !p.stop(p.step()) {
@@ -63,7 +70,9 @@ func ParseFacets(body []byte, reading *Reading) (f *FacetValues, err error) {
 		if len(v.key) == 0 {
 			v.key = v.shown
 		}
-		v.count = p.int(math.MaxUint32)
+		if v.count = p.int(math.MaxUint32); len(f.list) >= most {
+			continue
+		}
 		if f.list, err = makeRoom(reading, f.list, 1, valueBytes); err != nil {
 			return nil, err
 		}
@@ -73,9 +82,16 @@ func ParseFacets(body []byte, reading *Reading) (f *FacetValues, err error) {
 }
 
 // AppendFacetSearch appends the response body that merges the results of several parts of the documents. If parts spell a value
-// differently, the spelling that is lowest in bytes is shown.
-func AppendFacetSearch(dst []byte, v *index.View, r *FacetRequest, parts []*FacetValues, errs *RemoteErrors, start time.Time) []byte {
-	var values []facetValue
+// differently, the spelling that is lowest in bytes is shown. The values are charged to the account. The error is that of the account.
+func AppendFacetSearch(account *budget.Account, dst []byte, v *index.View, r *FacetRequest, parts []*FacetValues, errs *RemoteErrors, start time.Time) ([]byte, error) {
+	n := 0
+	for _, p := range parts {
+		n += len(p.list)
+	}
+	if err := account.Hold(int64(n) * valueBytes); err != nil {
+		return nil, err
+	}
+	values := make([]facetValue, 0, n)
 	for _, p := range parts {
 		values = append(values, p.list...)
 	}
@@ -92,7 +108,7 @@ func AppendFacetSearch(dst []byte, v *index.View, r *FacetRequest, parts []*Face
 	}
 	orderOf(v.Settings.Faceting.Order(r.FacetName)).arrange(merged, newFacetQuery(v, r))
 	merged = merged[:min(len(merged), v.Settings.Faceting.MaxValuesPerFacet)]
-	return append(errs.AppendJSON(append(appendFacetHits(dst, r, merged, start), `,"remoteErrors":`...)), '}')
+	return append(errs.AppendJSON(append(appendFacetHits(dst, r, merged, start), `,"remoteErrors":`...)), '}'), nil
 }
 
 // AppendRemote appends the body of the facet search for another instance.

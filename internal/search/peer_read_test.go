@@ -87,7 +87,7 @@ func parseRead(name string, body []byte, reading *Reading) (string, error) {
 		}
 		return fmt.Sprintf("%d %q %d", parts[0].Total, parts[0].Texts, len(parts[0].Values)), nil
 	case "facets":
-		f, err := ParseFacets(body, reading)
+		f, err := ParseFacets(body, 1<<20, reading)
 		if err != nil {
 			return "", err
 		}
@@ -230,6 +230,36 @@ func TestPages(t *testing.T) {
 		}
 		if !slices.Equal(got, want) || slices.ContainsFunc(windows, func(w Window) bool { return w.Count != 0 }) {
 			t.Fatalf("%d from %d of sorted ones: %v, want %v", limit, offset, got, want)
+		}
+	}
+}
+
+// TestManyFacetValues merges the values of an instance that sends more than it may, with enough memory and with too little.
+func TestManyFacetValues(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", `{"filterableAttributes":["g"]}`, `{"id":1,"g":"x"}`)
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	most := MostFacetValues(v)
+	var body []byte
+	for i := range most + 100 {
+		body = append(appendText(append(body, 1), fmt.Sprintf("v%08d", i)), 0, 2)
+	}
+	f := got(ParseFacets(append(body, 0), most, new(Reading)))
+	if len(f.list) != most || string(f.list[most-1].shown) != fmt.Sprintf("v%08d", most-1) {
+		t.Fatalf("%d values of %d are kept", len(f.list), most+100)
+	}
+	if _, err := ParseFacets(body, most, new(Reading)); err == nil {
+		t.Error("values without an end are accepted")
+	}
+	for _, short := range []int64{0, 1} {
+		b := budget.New(2*int64(most)*valueBytes-short, nil)
+		answer, err := AppendFacetSearch(b.Open(1<<30), nil, v, &FacetRequest{FacetName: "g"}, []*FacetValues{f, f}, new(RemoteErrors), time.Now())
+		switch {
+		case short > 0 && !errors.Is(err, budget.ErrFull):
+			t.Errorf("without memory: %v", err)
+		case short == 0 && (err != nil || !bytes.HasPrefix(answer, []byte(`{"facetHits":[{"value":"v00000000","count":4},`))):
+			t.Errorf("%.60s, %v", answer, err)
 		}
 	}
 }
