@@ -91,7 +91,7 @@ func (w *Writer) standStill(ctx context.Context, by string) (Position, error) {
 	case w.id.Fenced:
 		return Position{}, refused(http.StatusConflict, "%w", w.fenceError())
 	case w.broken != nil:
-		return Position{}, refused(http.StatusServiceUnavailable, "the writer has no log: %w", w.broken)
+		return Position{}, w.noLog()
 	case w.stand != nil && w.stand.by != by:
 		return Position{}, refused(http.StatusConflict, "another reader is taking over")
 	}
@@ -118,7 +118,16 @@ func (w *Writer) standStill(ctx context.Context, by string) (Position, error) {
 			return Position{}, refused(http.StatusServiceUnavailable, "changes under way do not end")
 		}
 	}
+	if w.broken != nil { // by one of these changes, which the reader cannot get
+		w.goOnLocked(s)
+		return Position{}, w.noLog()
+	}
 	return w.pos, nil
+}
+
+// noLog is the error of a request to a writer whose log lacks changes. mu is held.
+func (w *Writer) noLog() error {
+	return refused(http.StatusServiceUnavailable, "the writer has no log: %w", w.broken)
 }
 
 // goOn ends a stand.

@@ -208,3 +208,37 @@ func TestIdentitiesAreReadBack(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestAChangeWithoutLogIsNotLost checks that no reader takes over from a writer that made a change and could not log it: the reader has
+// all of the log, and lacks the change.
+func TestAChangeWithoutLogIsNotLost(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	f := newFollower(t, h, nil)
+	f.reach(h)
+	if err := h.w.enter(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() { answer <- f.r.TakeOver(ctx) }()
+	within(t, "the reader waits for the change", func() bool {
+		h.w.mu.Lock()
+		defer h.w.mu.Unlock()
+		return h.w.quiet != nil
+	})
+	if err := h.w.log.Close(); err != nil { // its disk fails
+		t.Fatal(err)
+	}
+	h.w.append(&Entry{Change: changeOf("a.json")})
+	h.w.leave()
+	if err := <-answer; err == nil {
+		t.Error("the reader takes over without a change that was made")
+	}
+	if err := h.w.enter(); err != nil {
+		t.Errorf("the writer makes no more changes: %v", err)
+	} else {
+		h.w.leave()
+	}
+}
