@@ -191,7 +191,7 @@ func (n *Node) start() (err error) {
 	n.mu.Lock()
 	n.logs = store
 	n.mu.Unlock()
-	cache, err := raft.NewLogCache(4*maxAppend, store)
+	cache, err := store.cached()
 	if err != nil {
 		return err
 	}

@@ -55,8 +55,10 @@ type logs struct {
 	leads   func() bool   // whether raft leads, as seen by the goroutine that calls StoreLogs
 	// takes reports whether a leader may append a change. It is set if leads is.
 	takes func(*raft.Log) bool
-	tag   uint64     // of the member
-	at    *Positions // nil: positions are not stored
+	tag   uint64 // of the member
+	// emptied is called before the log is emptied, so that no cache has entries of it; nil: there is no cache.
+	emptied func()
+	at      *Positions // nil: positions are not stored
 
 	mu     sync.Mutex
 	flight *flight // the last append that was not synced at once, or nil
@@ -329,7 +331,7 @@ func (s *logs) write(all []*raft.Log, at uint64) error {
 	case first < next && s.log.First() != next:
 		return fmt.Errorf("entry %d is there already", first)
 	case first != next:
-		if err := errors.Join(s.keep(), s.log.Reset(first)); err != nil {
+		if err := s.reset(first); err != nil {
 			return err
 		}
 	}
@@ -345,6 +347,23 @@ func (s *logs) write(all []*raft.Log, at uint64) error {
 		encoded[i] = encodeLog(&own)
 	}
 	return s.log.Write(encoded...)
+}
+
+// cached returns a cache of the newest entries.
+func (s *logs) cached() (*raft.LogCache, error) {
+	cache, err := raft.NewLogCache(4*maxAppend, s)
+	if err == nil {
+		s.emptied = func() { _ = cache.DeleteRange(1, 0) } // deletes no entry of the log
+	}
+	return cache, err
+}
+
+// reset empties the log. The next entry gets the index first.
+func (s *logs) reset(first uint64) error {
+	if s.emptied != nil {
+		s.emptied()
+	}
+	return errors.Join(s.keep(), s.log.Reset(first))
 }
 
 // DeleteRange implements raft.LogStore.

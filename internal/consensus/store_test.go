@@ -417,3 +417,35 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		}
 	})
 }
+
+// TestEntriesBeforeAGapAreGone checks that raft finds no entries from before a copy of another member's data, which may be others than
+// those of the group: not in the log, and not in its cache.
+func TestEntriesBeforeAGapAreGone(t *testing.T) {
+	log, err := openLog(vfs.NewMem(), testDir, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &logs{log: log, stable: &stable{}, guard: newGuard(false), failed: func(err error) { t.Error(err) }}
+	cache, err := s.cached()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, index := range []uint64{1, 2, 3, 9, 10} {
+		if err := cache.StoreLog(&raft.Log{Index: index, Type: raft.LogCommand, Term: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for index := range uint64(12) {
+		var l raft.Log
+		want := raft.ErrLogNotFound
+		if index == 9 || index == 10 {
+			want = nil
+		}
+		if err := cache.GetLog(index, &l); !errors.Is(err, want) {
+			t.Errorf("entry %d: %v, want %v", index, err, want)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
