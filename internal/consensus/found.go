@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"errors"
+	"io/fs"
 	"path"
 	"path/filepath"
 
@@ -25,6 +26,16 @@ func Founded(fsys vfs.FS, dir string) (bool, error) {
 		return false, err
 	}
 	return n.kept != nil, nil
+}
+
+// Remembers reports whether a directory has the term and the vote of a node. A node without them has never run, or could vote twice in
+// a term.
+func Remembers(fsys vfs.FS, dir string) (bool, error) {
+	_, err := fsys.Stat(path.Join(path.Clean(filepath.ToSlash(dir)), stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // restart makes the log of the node in a directory begin after a note.

@@ -18,6 +18,11 @@ func errLapsed(dir string) *RefusedError {
 	return &RefusedError{refusedData, fmt.Sprintf("%s lacks changes that this voter has acknowledged: it was restored from an older copy. Make it a new member of its group: svc group rejoin --db-path %s", dir, dir)}
 }
 
+// errForgotten is the error of a voter whose directory is there in part. It could vote for a leader that lacks acknowledged changes.
+func errForgotten(dir string) *RefusedError {
+	return &RefusedError{refusedData, fmt.Sprintf("%s has the data of a voter, but not the votes that it gave: files below %s are missing. Make it a new member of its group: svc group rejoin --db-path %[1]s", dir, ballotDir)}
+}
+
 // tellLapsed notifies a member that its log ends before an entry that it had.
 func (v *Voter) tellLapsed(id, addr string, term, index uint64) {
 	v.o.Logger.Error("a member of the group lacks changes that it had acknowledged: its data directory was restored from an older copy. It gets no further changes before svc group rejoin", "address", addr, "member", id)

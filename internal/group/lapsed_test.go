@@ -2,7 +2,11 @@ package group
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"net"
+	"path"
+	"strings"
 	"testing"
 
 	"svc/internal/sealedjson"
@@ -34,4 +38,42 @@ func TestALapsedVoterStaysLapsed(t *testing.T) {
 	if err != nil || !kept.Lapsed || !v.id.Lapsed || v.Position().Index != 5 {
 		t.Errorf("%+v, %v, and in memory %+v at %v", kept, err, v.id, v.Position())
 	}
+}
+
+// TestAVoterWithoutVotesIsRefused checks that a voter that has data, and neither its term nor its vote, does not take part: it could vote
+// for a leader that lacks acknowledged changes.
+func TestAVoterWithoutVotesIsRefused(t *testing.T) {
+	all := newElectors(t, 3)
+	voting(t, all, 3)
+	accept(t, all, "a.json", []byte("1"))
+	agree(t, all, "a.json", []byte("1"))
+	e := next(all, leaderOf(t, all))
+	e.stop()
+	for _, lost := range []string{ballotDir + "/state", ballotDir} {
+		if err := e.o.FS.RemoveAll(path.Join(e.o.Dir, lost)); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := OpenVoter(e.o, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := new(RefusedError)
+		if err := v.Enter(t.Context()); !errors.As(err, &refused) || !strings.Contains(err.Error(), "svc group rejoin") {
+			t.Errorf("without %s, the voter enters its group: %v", lost, err)
+		}
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Rejoin(e.o.FS, e.o.Dir); err != nil {
+		t.Fatal(err)
+	}
+	e.start()
+	t.Cleanup(e.stop)
+	accept(t, all, "b.json", []byte("2"))
+	agree(t, all, "b.json", []byte("2"))
 }

@@ -222,7 +222,17 @@ func (v *Voter) Enter(ctx context.Context) error {
 		if err := v.found(); err != nil {
 			return err
 		}
-	} else if !founded {
+		return v.begin(ctx)
+	}
+	if founded || !v.Empty() {
+		switch ok, err := consensus.Remembers(v.o.FS, v.path(ballotDir)); {
+		case err != nil:
+			return err
+		case !ok:
+			return errForgotten(v.o.Dir)
+		}
+	}
+	if !founded {
 		if err := v.meet(ctx); err != nil {
 			return err
 		}
