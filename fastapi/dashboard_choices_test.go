@@ -145,6 +145,10 @@ func TestDashboardFacets(t *testing.T) {
 	tab.until(`document.querySelectorAll(".hit").length === 5 && document.getElementById("said").textContent === ""`)
 	enter("brand = bolt")
 	tab.until(`document.querySelectorAll(".hit").length === 3 && !document.body.textContent.includes("This filter is not applied")`)
+	c.wait(c.json("PATCH", "/indexes/prices/settings", `{"filterableAttributes":["price"]}`))
+	c.wait(c.json("POST", "/indexes/prices/documents", `[{"id":1,"price":10.5},{"id":2,"price":14},{"id":3,"price":-3},{"id":4,"price":7},{"id":5,"price":20},{"id":6,"price":20}]`))
+	tab.goTo(url + "/#/search?index=prices")
+	seen("price: 202, -31, 71, 10.51, 141") // each value with its count
 	c.wait(c.json("POST", "/indexes/plain/documents", `[{"id":1,"brand":"acme"}]`))
 	tab.goTo(url + "/#/search?index=plain")
 	tab.until(`document.querySelector("aside").textContent === "No field has facets yet. Choose fields to filter by."`)

@@ -430,12 +430,14 @@ export async function searchView({page, state, remember, signal, reopen}) {
         choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
         return change();
       }}), " ", h("span", {dir: "auto"}, brief(v))), n !== null && h("span", {class: "soft"}, count(n)))));
-    const rest = Object.entries(values).sort(([, a], [, b]) => b - a), more = rest.length === known.values, byCount = (known.orders[name] ?? known.orders["*"]) === "count";
+    // Numbers with equal counts come by value: as names of members, whole numbers would come before fractions.
+    const stats = facetStats && Object.hasOwn(facetStats, name) && facetStats[name];
+    const rest = Object.entries(values).sort(([v, n], [w, m]) => m - n || (stats ? v - w : 0) || 0), more = rest.length === known.values, byCount = (known.orders[name] ?? known.orders["*"]) === "count";
     const ordered = all => [...choice.values.map(v => [v, new Map(all).get(v) ?? null]), ...all.filter(([v]) => !choice.values.includes(v))];
     let entries = ordered(rest), untouched = true; // nothing else than the first values is drawn
     const many = more || entries.length > facetValues;
     // Numbers that are many are chosen by their range.
-    const stats = facetStats && Object.hasOwn(facetStats, name) && facetStats[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
+    const few = stats && entries.length > facetValues ? choice.values.length : facetValues;
     const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${brief(name)}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
       choice[which] = event.target.value;
       if (which === "max") choice.below = false;
