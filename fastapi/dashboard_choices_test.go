@@ -155,3 +155,35 @@ func TestDashboardFacets(t *testing.T) {
 	tab.eval(`document.querySelector("aside a").click()`, nil)
 	tab.until(`document.querySelector("#main h2")?.textContent.startsWith("Filters and facets")`)
 }
+
+// TestDashboardWithManyIndexes shows the page more indexes than it lists: the name of another one can be typed, and the table of all of
+// them ends with their number.
+func TestDashboardWithManyIndexes(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("POST", "/indexes/zoo/documents", `[{"id":1,"name":"lion"}]`))
+	tab.goTo(url + "/#/tasks")
+	tab.until(`document.querySelector("#main table")`)
+	tab.eval(`(() => {
+		const real = window.fetch, names = [...Array(2000).keys()].map(n => "index-" + n);
+		window.fetch = async (to, options) => {
+			const path = new URL(to, location).pathname, answer = content => new Response(JSON.stringify(content), {headers: {"Content-Type": "application/json"}});
+			if (path === "/indexes") return answer({results: names.slice(0, 1000).map(uid => ({uid})), total: names.length});
+			if (path === "/stats") return answer({databaseSize: 1, usedDatabaseSize: 1, indexes: Object.fromEntries(names.map(uid => [uid, {numberOfDocuments: 0, fieldDistribution: {}}]))});
+			return real(to, options);
+		};
+		location.hash = "#/search";
+	})()`, nil)
+	tab.until(`document.querySelectorAll("#indexes option").length === 1000`)
+	tab.eval(`(() => {
+		const input = document.querySelector("input[list]");
+		input.value = "zoo";
+		input.dispatchEvent(new Event("change"));
+	})()`, nil)
+	tab.until(`document.querySelector(".hit")?.textContent.includes("lion")`)
+	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+		t.Error(line)
+	}
+	tab.eval(`location.hash = "#/system", 0`, nil)
+	tab.until(`[...document.querySelectorAll("#main tr")].at(-1)?.textContent === "and 1,500 more: open one by its name under Search" && document.querySelectorAll("#main tr").length === 502`)
+}

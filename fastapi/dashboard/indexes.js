@@ -2,10 +2,12 @@
 import {ask} from "./api.js";
 import {brief, count, h, select} from "./dom.js";
 
-/** indexes lists the indexes with how many documents each has; null when the key may not see them. */
+const most = 1000; // indexes that are listed
+
+/** indexes lists the first indexes with how many documents each has; null when the key may not see them. */
 export async function indexes(signal) {
   try {
-    const listed = (await ask("/indexes?limit=1000", {signal})).results;
+    const listed = (await ask("/indexes?limit=" + most, {signal})).results;
     let sizes = {};
     try {
       sizes = (await ask("/stats", {signal})).indexes;
@@ -19,11 +21,15 @@ export async function indexes(signal) {
   }
 }
 
-/** chooser is the control that names an index; onchange is told its uid. none is what the empty uid is called, where all has it. */
+/**
+ * chooser is the control that names an index; onchange is told its uid. none is what the empty uid is called, where all has it. If there
+ * may be more indexes than are listed, the name can be typed.
+ */
 export function chooser(all, chosen, onchange, none) {
-  if (all) {
+  if (all && all.length < most) {
     const named = all.map(index => [index.uid, brief(index.uid || none || "", 60) + (index.documents === undefined ? "" : ` (${count(index.documents)})`)]);
     return select(named, chosen, onchange, "Index");
   }
-  return h("input", {value: chosen, placeholder: "name of an index", "aria-label": "Index", spellcheck: false, onchange: event => onchange(event.target.value.trim())});
+  return [h("input", {value: chosen, placeholder: "name of an index", "aria-label": "Index", spellcheck: false, autocomplete: "off", list: all && "indexes", onchange: event => onchange(event.target.value.trim())}),
+    all && h("datalist", {id: "indexes"}, all.filter(index => index.uid).map(index => new Option(index.uid)))];
 }

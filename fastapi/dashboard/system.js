@@ -28,6 +28,7 @@ export async function systemView({page, state, signal, remember}) {
   await open(views.find(([id]) => id === state.get("view"))?.[0] ?? "overview");
 }
 
+const mostRows = 500; // of the table of indexes
 const dayPause = 60000; // milliseconds between two looks at the figures of a day
 
 /** held fills gaps with the value before: while no request comes, nothing is measured, and memory and tasks stay as they are. */
@@ -51,9 +52,10 @@ async function overview(box, signal) {
       pair("Health", health.status), pair("Version", version.svcVersion ?? ""), pair("API version", "v" + version.pkgVersion), pair("Commit", String(version.commitSha).slice(0, 12)),
       pair("Size on disk", bytes(stats.databaseSize)), pair("In use", bytes(stats.usedDatabaseSize)), pair("Last update", stats.lastUpdate ? new Date(stats.lastUpdate).toLocaleString() : "never"),
     ].flat());
-    redraw(table, Object.entries(stats.indexes).sort(([a], [b]) => a.localeCompare(b)).map(([uid, index]) => h("tr", null,
+    const all = Object.entries(stats.indexes).sort(([a], [b]) => a.localeCompare(b)), more = all.length - mostRows;
+    redraw(table, [...all.slice(0, mostRows).map(([uid, index]) => h("tr", null,
       h("td", {class: "name", dir: "auto"}, h("a", {href: "#/search?index=" + encodeURIComponent(uid), "data-at": uid}, brief(uid, 60))), h("td", {class: "number"}, count(index.numberOfDocuments)), h("td", {class: "number"}, count(Object.keys(index.fieldDistribution).length)),
-      h("td", {class: "number"}, count(index.numberOfEmbeddings ?? 0)), h("td", null, index.isIndexing ? "is being indexed" : ""))));
+      h("td", {class: "number"}, count(index.numberOfEmbeddings ?? 0)), h("td", null, index.isIndexing ? "is being indexed" : ""))), ...more > 0 ? [h("tr", null, h("td", {class: "soft", colSpan: 5}, `and ${count(more)} more: open one by its name under Search`))] : []]);
     await Promise.all([drawLive(), drawSegments(stats)]);
   }
 
