@@ -53,3 +53,27 @@ func TestDashboardReloadsLostModules(t *testing.T) {
 	tab.do("Network.setBlockedURLs", values{"urls": []string{}}, nil)
 	tab.until(`document.querySelector(".steps")`)
 }
+
+// TestDashboardSaysThatItLoads delays the answers of the server: the page must say that it loads, until there is content.
+func TestDashboardSaysThatItLoads(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id":1,"title":"Metropolis"}]`))
+	tab.goTo(url + "/#/tasks")
+	tab.until(`document.querySelector("#main table") && !document.querySelector(".loading")`)
+	tab.eval(`(() => {
+		const real = window.fetch;
+		window.fetch = async (...all) => {
+			await new Promise(done => window.answerNow = done);
+			window.fetch = real;
+			return real(...all);
+		};
+		location.hash = "#/search";
+	})()`, nil)
+	tab.until(`document.querySelector(".loading") && getComputedStyle(document.querySelector(".loading")).visibility === "visible"`)
+	tab.eval(`answerNow(), 0`, nil)
+	tab.until(`document.querySelector(".hit") && !document.querySelector(".loading")`)
+	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+		t.Error(line)
+	}
+}

@@ -61,6 +61,9 @@ addEventListener("click", write, true); // it may be on a link: who comes back f
 addEventListener("mousedown", write, true);
 addEventListener("keydown", event => (event.altKey || event.ctrlKey || event.metaKey || event.key === "F5") && write(), true);
 
+/** loading is shown, after half a second, until a part has content. */
+const loading = () => h("p", {class: "loading soft", role: "status"}, "Loading…");
+
 async function open() {
   const opened = place();
   stop?.abort();
@@ -75,7 +78,8 @@ async function open() {
   }
   say("");
   const page = h("div", {class: "view " + part});
-  main.replaceChildren(page);
+  const hint = loading();
+  main.replaceChildren(page, hint);
   const {signal} = stop;
   const reopen = () => {
     if (signal.aborted) return;
@@ -84,7 +88,9 @@ async function open() {
   };
   try {
     await views[part]({page, state: opened.state, signal, remember: state => signal.aborted || remember(state), reopen});
+    hint.remove();
   } catch (error) {
+    hint.remove();
     if (signal.aborted) return;
     failed(error);
     if (error instanceof Silence) again(async () => { // the server may have been restarted
@@ -168,6 +174,7 @@ async function offer() {
 async function begin() {
   nav.hidden = false;
   document.body.classList.remove("locked");
+  if (!main.querySelector(".view")) main.replaceChildren(loading());
   offer();
   try {
     const version = await ask("/version");
