@@ -210,7 +210,11 @@ func (c *searchCommand) Run(p program) error {
 	if found.SemanticHitCount != nil {
 		semantic = fmt.Sprintf(", %d semantic", *found.SemanticHitCount)
 	}
-	fmt.Fprintf(p.err, "%s%s, %d ms\n", countOfHits(len(found.Hits), found.EstimatedTotalHits), semantic, found.ProcessingTimeMs)
+	took := "less than 1 ms"
+	if found.ProcessingTimeMs > 0 {
+		took = fmt.Sprintf("%d ms", found.ProcessingTimeMs)
+	}
+	fmt.Fprintf(p.err, "%s%s, %s\n", countOfHits(len(found.Hits), found.EstimatedTotalHits), semantic, took)
 	if found.FacetDistribution != nil {
 		fmt.Fprintf(p.err, "%s\n", found.FacetDistribution)
 	}

@@ -368,7 +368,7 @@ func (d *progress) end(last client.Progress, err error) {
 	}
 	took := time.Since(d.begin)
 	if err == nil {
-		fmt.Fprintf(d.out, "%s: %d documents in %v, %.0f/s\n", d.index, last.Done-d.before, took.Round(10*time.Millisecond), rate(last.Done-d.before, took))
+		fmt.Fprintf(d.out, "%s: %s in %v, %.0f/s\n", d.index, counted(last.Done-d.before, "document"), took.Round(10*time.Millisecond), rate(last.Done-d.before, took))
 		return
 	}
 	fmt.Fprintf(d.out, "%s: %d documents sent, %d searchable\n", d.index, last.Sent, last.Done)

@@ -192,6 +192,7 @@ func TestBadOptions(t *testing.T) {
 		{name: "no waiting time", args: []string{"--experimental-drop-search-after", "0"}},
 		{name: "missing file", args: []string{"--config-file-path", "none.toml"}, file: true},
 		{name: "file that is not TOML", config: "http_addr", file: true},
+		{name: "options in a table", config: "[server]\ndb_path = \"x\"", file: true},
 		{name: "unknown key", config: `http_address = "x:1"`, file: true},
 		{name: "file naming a file", config: `config_file_path = "x.toml"`, file: true},
 		{name: "number for text", config: `db_path = 3`, file: true},

@@ -2,6 +2,8 @@ package main
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -38,6 +40,24 @@ func TestCountOfHits(t *testing.T) {
 	for want, counts := range map[string][2]int{"0 hits": {0, 0}, "1 hit": {1, 1}, "3 hits": {3, 3}, "1 of about 2 hits": {1, 2}, "0 of about 9 hits": {0, 9}} {
 		if got := countOfHits(counts[0], counts[1]); got != want {
 			t.Errorf("%v: %q, want %q", counts, got, want)
+		}
+	}
+}
+
+// TestVerifyingNothing verifies paths without segments: only a data directory may have none.
+func TestVerifyingNothing(t *testing.T) {
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, versionFile), versionContent(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		data:                           "",
+		t.TempDir():                    "there is no segment file below",
+		filepath.Join(data, "nothing"): "no such file",
+	} {
+		code, out, errs := runCommand("segment", "verify", path)
+		if (code == 0) != (want == "") || !strings.Contains(errs, want) || strings.Contains(out, "checked") != (want == "") {
+			t.Errorf("%s: %d, %q, %q", path, code, out, errs)
 		}
 	}
 }

@@ -85,6 +85,13 @@ func (c *verifyCommand) Run(p program) error {
 		fmt.Fprintf(p.out, "%s: ok\n", name)
 		return nil
 	})
-	fmt.Fprintf(p.out, "%d checked, %d damaged\n", checked, len(bad))
+	if checked == 0 && err == nil {
+		if _, e := os.Stat(filepath.Join(c.Path, versionFile)); e != nil {
+			err = fmt.Errorf("there is no segment file below %s, and it is not a data directory", c.Path)
+		}
+	}
+	if checked > 0 || err == nil {
+		fmt.Fprintf(p.out, "%d checked, %d damaged\n", checked, len(bad))
+	}
 	return errors.Join(append(bad, err)...)
 }

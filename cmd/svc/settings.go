@@ -188,7 +188,10 @@ func (s *settings) load(ctx *kong.Context) error {
 			if meant := apierr.Closest(key, known); meant != "" {
 				return &configError{s.file, fmt.Errorf("%s is unknown: did you mean %s?", key, meant)}
 			}
-			return &configError{s.file, fmt.Errorf("%s is unknown; use one of %s", key, strings.Join(known, ", "))}
+			if _, table := s.values[key].(map[string]any); table {
+				return &configError{s.file, fmt.Errorf("the table [%s] is unknown: options stand outside of tables, as in db_path = \"data.svc\"", key)}
+			}
+			return &configError{s.file, fmt.Errorf("%s is unknown; svc --help lists all options", key)}
 		}
 	}
 	return nil
