@@ -317,9 +317,9 @@ func (r *FetchRequest) CheckCursor() error {
 }
 
 // fetchTurned is fetchPage with the cursor of the next page, or "" if there is none, or none is requested.
-func fetchTurned(ctx context.Context, v *index.View, r *FetchRequest) (page []place, rows []*roaring.Bitmap, next string, err error) {
+func fetchTurned(ctx context.Context, v *index.View, r *FetchRequest) (_ places, rows []*roaring.Bitmap, next string, err error) {
 	if r.Cursor == nil {
-		page, rows, err = fetchPage(ctx, v, r)
+		page, rows, err := fetchPage(ctx, v, r)
 		return page, rows, "", err
 	}
 	keys, err := parseSort(ctx, v, r.Sort, r.Contains, "invalid_document_sort")
@@ -336,12 +336,17 @@ func fetchTurned(ctx context.Context, v *index.View, r *FetchRequest) (page []pl
 	}
 	longer := *r
 	longer.Limit = min(r.Limit, math.MaxInt32) + 1
-	if page = aheadIn(v, rows, p, r.Filter, longer.Limit); page == nil {
+	page := aheadIn(v, rows, p, r.Filter, longer.Limit)
+	if page == nil {
 		limit := longer.Limit
 		if len(keys) > 0 {
 			longer.Limit = p.Further(limit)
 		}
-		if page, err = cutPage(ctx, v, without(v, rows, p), keys, &longer); err != nil {
+		cut, err := cutPage(ctx, v, without(v, rows, p), keys, &longer)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		if page, err = listedPlaces(turns.Of(ctx).Account(), cut); err != nil {
 			return nil, nil, "", err
 		}
 		if longer.Limit > limit {
@@ -351,14 +356,14 @@ func fetchTurned(ctx context.Context, v *index.View, r *FetchRequest) (page []pl
 	}
 	r.Offset = p.Before()
 	if len(page) < longer.Limit {
-		return page, rows, "", nil
+		return placesOf(page), rows, "", nil
 	}
 	page = page[:longer.Limit-1]
 	ids := idsAt(page)
 	if len(keys) == 0 {
-		return page, rows, p.NextAfter(ids), nil
+		return placesOf(page), rows, p.NextAfter(ids), nil
 	}
-	return page, rows, p.Next(ids), nil
+	return placesOf(page), rows, p.Next(ids), nil
 }
 
 // without returns rows without documents that earlier pages returned.

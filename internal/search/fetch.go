@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -27,6 +28,42 @@ type place struct {
 	values  []rank.ScoreValue // of a sort, for another instance
 }
 
+// places yields the documents of a page, or the error that ends it.
+type places = iter.Seq2[place, error]
+
+func placesOf(list []place) places {
+	return func(yield func(place, error) bool) {
+		for _, p := range list {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+// placeBytes is the memory of a place in a list.
+const placeBytes = 48
+
+// listedPlaces returns all places of a page. They are charged to the account before they are allocated.
+func listedPlaces(account *budget.Account, page places) ([]place, error) {
+	var list []place
+	for p, err := range page {
+		if err != nil {
+			return nil, err
+		}
+		if had := cap(list); len(list) == had {
+			room := max(2*had, 16)
+			if err := account.Hold(int64(room) * placeBytes); err != nil {
+				return nil, err
+			}
+			list = append(make([]place, 0, room), list...)
+			_ = account.Hold(-int64(had) * placeBytes) // giving back never fails
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
 // Fetch appends the body of a documents list ({results, offset, limit, total})
 // to dst. Documents come in the order of their ids in the index, or as sorted.
 func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]byte, error) {
@@ -42,7 +79,11 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 	t := turns.Of(ctx)
 	w := newDocumentWriter(t.Account(), v, r.Fields, r.RetrieveVectors)
 	meter := budget.NewMeter(t.Account(), len(dst))
-	for i, p := range page {
+	i := 0
+	for p, err := range page {
+		if err != nil {
+			return nil, err
+		}
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -51,6 +92,7 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 				return nil, err
 			}
 		}
+		i++
 		if err := meter.Grown(len(dst)); err != nil {
 			return nil, err
 		}
@@ -106,7 +148,7 @@ func CheckFetch(ctx context.Context, v *index.View, r *FetchRequest) error {
 }
 
 // fetchPage returns the places of the documents of a page, and by segment the rows of all pages. The bitmaps may be shared.
-func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []place, rows []*roaring.Bitmap, err error) {
+func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page places, rows []*roaring.Bitmap, err error) {
 	keys, err := parseSort(ctx, v, r.Sort, r.Contains, "invalid_document_sort")
 	if err != nil {
 		return nil, nil, err
@@ -119,14 +161,15 @@ func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []plac
 }
 
 // cutPage returns the places of the documents of a page of some rows.
-func cutPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, keys []rank.SortKey, r *FetchRequest) ([]place, error) {
+func cutPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, keys []rank.SortKey, r *FetchRequest) (places, error) {
 	switch {
 	case r.Limit == 0: // the total alone
-		return nil, nil
+		return placesOf(nil), nil
 	case len(keys) > 0:
-		return sortedPage(ctx, v, rows, keys, r)
+		list, err := sortedPage(ctx, v, rows, keys, r)
+		return placesOf(list), err
 	}
-	return orderedPage(ctx, v, rows, r.Offset, r.Limit)
+	return orderedPage(ctx, v, rows, r.Offset, r.Limit), nil
 }
 
 // fetchRows returns, by segment, the rows of all pages. They may be shared.
@@ -212,60 +255,75 @@ func restrict(ctx context.Context, v *index.View, rows []*roaring.Bitmap, ids []
 // clockRows is the number of rows between checks whether the answer is still wanted.
 const clockRows = 1 << 12
 
-// orderedPage merges the segments' rows by document id and returns a page.
-func orderedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, offset, limit int) ([]place, error) {
-	type cursor struct {
-		segment int
-		it      roaring.IntPeekable
-		id      segment.DocID
-	}
-	var open []*cursor
-	next := func(c *cursor) bool {
-		if !c.it.HasNext() {
-			return false
+// orderedPage merges the segments' rows by document id and yields those of a page. It lists none, because a page may have as many as
+// the index.
+func orderedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, offset, limit int) places {
+	return func(yield func(place, error) bool) {
+		open := openRows(v, rows)
+		left := offset
+		if len(open) == 1 { // rows are in order already: skip by rank
+			if n := rows[open[0].segment].GetCardinality(); uint64(left) >= n {
+				return
+			}
+			if first, err := rows[open[0].segment].Select(uint32(left)); err == nil {
+				open[0].it.AdvanceIfNeeded(first)
+				open[0].next(v)
+				left = 0
+			}
 		}
-		c.id = v.Segments[c.segment].DocID(segment.Row(c.it.PeekNext()))
-		return true
+		t := turns.Of(ctx)
+		for n, found := 0, 0; len(open) > 0 && found < limit; n++ {
+			if n%clockRows == 0 {
+				if err := t.Yield(); err != nil {
+					yield(place{}, err)
+					return
+				}
+			}
+			lowest := 0
+			for i := range open {
+				if open[i].id < open[lowest].id {
+					lowest = i
+				}
+			}
+			c := open[lowest]
+			p := place{segment: c.segment, row: segment.Row(c.it.Next()), id: c.id}
+			if !c.next(v) {
+				open = append(open[:lowest], open[lowest+1:]...)
+			}
+			if n < left {
+				continue
+			}
+			if found++; !yield(p, nil) {
+				return
+			}
+		}
 	}
+}
+
+// rowCursor is at a row of a segment.
+type rowCursor struct {
+	segment int
+	it      roaring.IntPeekable
+	id      segment.DocID // of the next row
+}
+
+// next reads the id of the next row, and reports whether there is one.
+func (c *rowCursor) next(v *index.View) bool {
+	if !c.it.HasNext() {
+		return false
+	}
+	c.id = v.Segments[c.segment].DocID(segment.Row(c.it.PeekNext()))
+	return true
+}
+
+// openRows returns a cursor for each segment with rows.
+func openRows(v *index.View, rows []*roaring.Bitmap) (open []*rowCursor) {
 	for i := range rows {
-		if c := (&cursor{segment: i, it: rows[i].Iterator()}); next(c) {
+		if c := (&rowCursor{segment: i, it: rows[i].Iterator()}); c.next(v) {
 			open = append(open, c)
 		}
 	}
-	if len(open) == 1 { // rows are in order already: skip by rank
-		if n := rows[open[0].segment].GetCardinality(); uint64(offset) >= n {
-			return nil, nil
-		}
-		if first, err := rows[open[0].segment].Select(uint32(offset)); err == nil {
-			open[0].it.AdvanceIfNeeded(first)
-			next(open[0])
-			offset = 0
-		}
-	}
-	t := turns.Of(ctx)
-	var page []place
-	for n := 0; len(open) > 0 && len(page) < limit; n++ {
-		if n%clockRows == 0 {
-			if err := t.Yield(); err != nil {
-				return nil, err
-			}
-		}
-		lowest := 0
-		for i := range open {
-			if open[i].id < open[lowest].id {
-				lowest = i
-			}
-		}
-		c := open[lowest]
-		row := segment.Row(c.it.Next())
-		if n >= offset {
-			page = append(page, place{segment: c.segment, row: row, id: c.id})
-		}
-		if !next(c) {
-			open = append(open[:lowest], open[lowest+1:]...)
-		}
-	}
-	return page, nil
+	return open
 }
 
 // sortedPage ranks the rows by the sort keys alone.
@@ -277,6 +335,9 @@ func sortedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, keys
 	end := r.Offset + min(r.Limit, math.MaxInt-r.Offset)
 	result, err := rank.Search(ctx, ix, &rank.Request{Universe: rows, Sort: keys, Offset: r.Offset, Limit: r.Limit, MaxTotal: end, Scores: r.Values, Values: r.Values})
 	if err != nil {
+		return nil, err
+	}
+	if err := turns.Of(ctx).Account().Hold(int64(len(result.Hits)) * placeBytes); err != nil {
 		return nil, err
 	}
 	page := make([]place, len(result.Hits))

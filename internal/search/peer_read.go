@@ -66,7 +66,11 @@ func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *Fetc
 	}
 	dst = binary.AppendUvarint(dst, uint64(cardinality(rows)))
 	var text []byte
-	for i, p := range page {
+	i := 0
+	for p, err := range page {
+		if err != nil {
+			return nil, err
+		}
 		if i%clockHits == 0 {
 			if err := cmp.Or(hold(), t.Yield()); err != nil {
 				return nil, err
@@ -75,6 +79,7 @@ func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *Fetc
 		if i > 0 && len(dst)-begin >= most {
 			break
 		}
+		i++
 		if !r.Bare {
 			if text, err = w.append(text[:0], p.segment, p.row); err != nil {
 				return nil, err
