@@ -67,10 +67,8 @@ func (s *Server) fetchNetwork(ctx context.Context, dst []byte, v *index.View, r 
 		return nil, err
 	}
 	answer := search.NewFetchAnswer(turns.Of(ctx).Account(), dst)
-	for _, part := range p.order {
-		if err := p.add(ctx, answer, part); err != nil {
-			return nil, err
-		}
+	if err := p.addAll(ctx, answer); err != nil {
+		return nil, err
 	}
 	return answer.End(turns.Of(ctx), r, p.total, p.aggregations, f.errs)
 }
@@ -80,7 +78,7 @@ type fetchPlan struct {
 	*networkFetch
 	total   int
 	windows []search.Window // by part; of documents not added yet
-	order   []int           // parts of the documents on the page
+	order   []int           // parts of the documents on a sorted page; nil: one part after the other
 	known   [][][]byte      // by part: the first documents of its window
 
 	aggregations *aggregate.Result // of all parts; nil: not requested
@@ -126,9 +124,6 @@ func (f *networkFetch) plan(ctx context.Context) (*fetchPlan, error) {
 		p.windows, p.order = search.SortedPage(values, r.Offset, r.Limit)
 	} else {
 		p.windows = search.Page(totals, r.Offset, r.Limit)
-		for i, w := range p.windows {
-			p.order = append(p.order, slices.Repeat([]int{i}, w.Count)...)
-		}
 	}
 	if near {
 		for i, w := range p.windows {
@@ -137,7 +132,7 @@ func (f *networkFetch) plan(ctx context.Context) (*fetchPlan, error) {
 		}
 		return p, nil
 	}
-	if len(p.order) == 0 { // the page is after the last document
+	if !slices.ContainsFunc(p.windows, func(w search.Window) bool { return w.Count > 0 }) { // the page is after the last document
 		return p, nil
 	}
 	if answers, err = f.ask(ctx, p.windows, false, false, nil); err != nil {
@@ -175,6 +170,27 @@ func (f *networkFetch) more(ctx context.Context, answers []search.PeerDocuments,
 			}
 		}
 	}
+}
+
+// addAll appends the documents of the page. It does not list them: a page may have as many as all instances say that they have.
+func (p *fetchPlan) addAll(ctx context.Context, answer *search.FetchAnswer) error {
+	for _, part := range p.order {
+		if err := p.add(ctx, answer, part); err != nil {
+			return err
+		}
+	}
+	t := turns.Of(ctx)
+	for part := range p.windows { // those of a sorted page are empty by now
+		for p.windows[part].Count > 0 {
+			if err := t.Yield(); err != nil {
+				return err
+			}
+			if err := p.add(ctx, answer, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // add appends the next document of a part. It skips a document that was deleted after the page was planned.

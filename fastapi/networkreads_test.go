@@ -2,12 +2,16 @@ package fastapi
 
 import (
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"svc/internal/network"
+	"svc/internal/outbound"
 	"svc/internal/search"
 )
 
@@ -153,5 +157,37 @@ func TestReadsEndWithTheirRequest(t *testing.T) {
 	err := n.read(t.Context(), q, map[string][]int{"a": {0}}, func() error { <-asks; return broken }, nil)
 	if !errors.Is(err, broken) || !asked.Load() {
 		t.Errorf("%v, the remote is still being asked: %v", err, !asked.Load())
+	}
+}
+
+// TestReadsOfBoastfulRemotes lists documents together with a remote that claims to have billions of them and sends few. Memory for all
+// that it claims would end the process.
+func TestReadsOfBoastfulRemotes(t *testing.T) {
+	const claimed = "\xff\xff\xff\xff\x0f" // 2^32 − 1
+	var asked atomic.Int64
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", search.ReadType)
+		answer := claimed
+		if n := asked.Add(1); n > 1 && n < 4 && !strings.Contains(string(body), `"limit":0`) {
+			answer += "\x01\x0a" + `{"id":"r"}` + "\x00"
+		}
+		_, _ = io.WriteString(w, answer+"\x00")
+	}))
+	defer remote.Close()
+	var allowed outbound.Policy
+	if err := allowed.UnmarshalText([]byte("127.0.0.1/32")); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Features: allFeatures(t)}
+	openInstanceIn(t, &o, network.Options{Allowed: allowed})
+	c := newClient(t, o)
+	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1}, {"id": 2}]`))
+	if r := c.json("PATCH", "/network", `{"self":"a","remotes":{"b":{"url":"`+remote.URL+`"},"a":{"url":"http://127.0.0.1:2"}}}`); r.status >= 300 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	r := c.get("/indexes/i/documents?useNetwork=true&limit=9223372036854775807")
+	if want := `{"results":[{"id":1},{"id":2},{"id":"r"},{"id":"r"}],"offset":0,"limit":9223372036854775807,"total":4294967297}`; r.status != 200 || r.body != want {
+		t.Errorf("%d %s, want %s", r.status, r.body, want)
 	}
 }
