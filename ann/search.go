@@ -95,8 +95,8 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	x.rarest = most / walked
 	if rarity < x.rarest {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
-		if len(signs.Words) <= quickSigns {
-			rarity = 1 // comparing signs after a walk costs little, so doubt the walk sooner
+		if len(signs.Words) <= quickSigns { // comparing signs after a walk costs little, so doubt the walk sooner
+			rarity, x.doubts = 1, look > 0
 		}
 		if w.seekAllowed(g, q, r, f, x) && (look == 0 || w.farther(g, r, rarity) == 1) {
 			return appendPool(dst, w.pool)
@@ -219,34 +219,58 @@ const (
 
 	// mostTimes is the most that farther returns.
 	mostTimes = 8
+
+	// doubtAway is how many times this distance the last wanted row has to be away for a walk with doubts to give up early, after as many
+	// steps as its patience. Few queries near a row are so far from the rows found until then, about one in 200.
+	doubtAway = 2
 )
 
 // farther returns by which factor the walk that found the pool has to go farther. Links lead to the neighbours of rows. If the query
 // is much farther from the wanted rows than they are from each other, they lie in several places with few links in between. rarity is
 // that of allowed rows: the rarer they are, the farther apart.
 func (w *walker) farther(g *Graph, r Reach, rarity float64) int {
-	if r.Wanted <= 0 || len(w.pool) < r.Wanted {
+	distance, apart, ok := w.distances(g, r, rarity)
+	if !ok || distance <= farAway*apart {
 		return 1
+	}
+	return int(min(max(distance/apart+0.5, 2), mostTimes))
+}
+
+// distances returns the distance of the last wanted row from the query, and, in the same unit, that of the best row from a near neighbour.
+// ok is false if they are unknown.
+func (w *walker) distances(g *Graph, r Reach, rarity float64) (distance, apart float64, ok bool) {
+	if r.Wanted <= 0 || len(w.pool) < r.Wanted {
+		return 0, 0, false
 	}
 	row := w.pool[0].row()
 	links := neighbours(g.slots(w.links, row, 0))
 	near := min(int(nearLink*rarity), len(links))
 	if near < nearLink || slices.ContainsFunc(links, func(row uint32) bool { return int(row) >= g.rows }) {
-		return 1
+		return 0, 0, false
 	}
 	w.scores = slices.Grow(w.scores[:0], len(links))[:len(links)]
 	code := g.codes.row(row)
 	g.codes.gather(w.scores, code, links)
 	slices.Sort(w.scores)
 	like := int64(g.codes.pair(code, code))
-	distance, apart := float64(r.Perfect-int64(w.pool[r.Wanted-1].score())), float64(like-int64(w.scores[len(links)-near]))
+	distance, apart = float64(r.Perfect-int64(w.pool[r.Wanted-1].score())), float64(like-int64(w.scores[len(links)-near]))
 	if !g.codes.Bits { // scores with a query and of two rows have different scales
 		distance, apart = distance*float64(like), apart*float64(r.Perfect)
 	}
-	if distance <= farAway*apart {
-		return 1
+	return distance, apart, true
+}
+
+// seemsFar reports whether the query seems to be far from all rows, in the middle of a walk. Then other rows are about as far away as the
+// best one.
+func (w *walker) seemsFar(g *Graph, r Reach) bool {
+	if r.Wanted <= 0 || len(w.pool) < r.Wanted {
+		return false
 	}
-	return int(min(max(distance/apart+0.5, 2), mostTimes))
+	if best, last := r.Perfect-int64(w.pool[0].score()), r.Perfect-int64(w.pool[r.Wanted-1].score()); 2*last > 3*best {
+		return false
+	}
+	distance, apart, ok := w.distances(g, r, 1)
+	return ok && distance > doubtAway*apart
 }
 
 // restriction is what a walk knows about the allowed rows.
@@ -256,6 +280,7 @@ type restriction struct {
 	rarest  float64 // the rarity from which on something else than a walk is cheaper
 	budget  int     // of rows to score
 	longer  longer
+	doubts  bool // the walk gives up early if the query seems to be far from all rows
 }
 
 // longer says how many times as patient a walk is that leads through rows that are not allowed: base + slope · rarity.
@@ -287,7 +312,8 @@ const (
 // seekAllowed replaces the pool by the best allowed rows that it finds from there. The walk leads through all rows and ends when none that
 // is left to expand is better than the worst it found, or when it found none of the wanted for too many steps. It compares the rows that
 // the forecast passes. How many steps are too many follows from the rarity of allowed rows among those that it met: a filter may leave few
-// rows near the query, or nearly all. It gives up when they are too rare, or after scoring budget rows.
+// rows near the query, or nearly all. It gives up when they are too rare, after scoring budget rows, or if it has doubts and the query
+// seems to be far from all rows.
 func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, f forecast, x restriction) bool {
 	w.mark(x.allowed, g.rows)
 	start := w.pool[0]
@@ -300,6 +326,11 @@ func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, f forecast, x restrict
 	for steps, last := 0, 0; len(w.ahead) > 0; {
 		if met > 4*rarityRows { // rows that were met long ago, far from the query, count less
 			met, hits = met/2, hits/2
+		}
+		if x.doubts && steps >= r.Patience {
+			if x.doubts = false; w.seemsFar(g, r) {
+				return false
+			}
 		}
 		rarity := met / hits
 		if rarity > rarerStill*x.rarest {
