@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -51,7 +52,7 @@ func TestDistributionCountsRows(t *testing.T) {
 	set := *v.Settings
 	v.Settings = &set
 	for n := range 400 {
-		set.Faceting.MaxValuesPerFacet = []int{100, 100, 1 + r.IntN(30)}[n%3]
+		set.Faceting.MaxValuesPerFacet = []int{100, []int{100, math.MaxInt}[r.IntN(2)], 1 + r.IntN(30)}[n%3]
 		fewCandidates, aggregate.FewCounted, aggregate.ManyPerCounted, timeOfRow = r.IntN(200), r.IntN(100), r.IntN(3), r.IntN(2)<<20
 		candidates, less := make([]*roaring.Bitmap, len(v.Segments)), make([]*roaring.Bitmap, len(v.Segments))
 		share := r.IntN(4) // 0: all live documents

@@ -54,6 +54,7 @@ var (
 
 // countsFirst reports whether counting the first values of a segment is faster than counting all values of its candidates.
 func countsFirst(in *facetRows, limit int) bool {
+	limit = min(limit, in.column.Strings())
 	n, rows, ords := in.count(), in.Rows(), min(in.column.Strings(), limit+limit/4)
 	if n = min(n, rows-n); in.column.SingleStrings() {
 		n *= timeOfSingle

@@ -323,7 +323,7 @@ func (m *facetMatches) appendFirst(ctx context.Context, values []facetValue, can
 	if limit > 0 {
 		m.eachPlain(func(ord int) bool { return take(ord, limit) })
 		slices.SortStableFunc(m.folded, func(a, b int) int { return cmp.Compare(m.folds.folded[a], m.folds.folded[b]) })
-		enough := len(ords) + limit
+		enough := len(ords) + min(limit, len(m.folded))
 		for _, i := range m.folded {
 			if !take(int(m.folds.ords[i]), enough) {
 				break

@@ -23,7 +23,7 @@ func countedMost(v *index.View, field segment.FieldID, sources []*facetSource, l
 	}
 	c := newNumberedCounts(v, field, sources, nil)
 	least, more := c.leastOf(limit)
-	best := make([]counted, 0, limit)
+	best := make([]counted, 0, min(limit, len(c.counts)))
 	c.each(least+1, func(s *facetSource, ord, count int) { best = append(best, counted{count: count, source: s, ord: ord}) })
 	best = append(best, c.endOf(least, limit-more, false)...)
 	slices.SortFunc(best, func(a, b counted) int { return cmp.Or(cmp.Compare(b.count, a.count), compareCounted(a, b)) })
@@ -157,7 +157,7 @@ func (c *numberedCounts) gatherEnd(count, limit int, last bool) []counted {
 		}
 		return compareCounted(a, b) > 0
 	}
-	end := make([]counted, 0, limit) // a heap, the furthest from the end on top
+	end := make([]counted, 0, min(limit, len(c.counts))) // a heap, the furthest from the end on top
 	c.each(count, func(s *facetSource, ord, n int) {
 		if v := (counted{count: n, source: s, ord: ord}); len(end) < limit || behind(end[0], v) {
 			end = keepBest(end, limit, v, behind)

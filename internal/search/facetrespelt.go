@@ -42,7 +42,7 @@ func countedMatches(v *index.View, found []*facetMatches, field facetField, limi
 	}
 	c := newNumberedCounts(v, field.id, sources, only)
 	least, more := c.leastOf(limit)
-	best := make([]counted, 0, limit)
+	best := make([]counted, 0, min(limit, len(c.counts)))
 	add := func(s *facetSource, ord, count int) {
 		best = append(best, counted{count: count, seen: len(best), source: s, ord: ord})
 	}
