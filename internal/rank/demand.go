@@ -9,8 +9,8 @@ func (c *page) wants() bool {
 
 // missing returns an upper bound of the number of documents that fill the page, including those before it.
 func missing(s *search) int {
-	if s.retry != nil {
-		return s.retry.left
+	if s.rounds != nil {
+		return s.rounds.left
 	}
 	return s.out.skip + s.out.limit - len(s.out.hits)
 }
@@ -21,7 +21,7 @@ func wanted(s *search, b *bucket) int { return min(missing(s), b.n) }
 // fillable reports whether the page is full after as many documents as are missing: none of them can be a duplicate or have a score
 // below the threshold.
 func fillable(s *search) bool {
-	return s.retry != nil || s.out.distinct == nil && s.out.groups == nil && s.r.Threshold == nil
+	return s.rounds != nil || s.out.distinct == nil && s.out.groups == nil && s.r.Threshold == nil
 }
 
 // prunes reports whether documents of groups that have their hits are left out, so that only the first parts of a bucket matter.
@@ -30,7 +30,7 @@ func prunes(s *search) bool { return s.out.groups != nil && s.out.groups.prunes 
 // asksAll reports whether every rule judges each document, even if it is alone in its bucket: for scores, for duplicates, or because
 // the only rule tells which documents have vectors.
 func asksAll(s *search) bool {
-	return s.scored || s.retry != nil && s.out.groups == nil || s.r.Vectors != nil && s.r.Vectors.Only
+	return s.scored || s.inRetry() || s.r.Vectors != nil && s.r.Vectors.Only
 }
 
 // skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A semantic search still has
@@ -38,7 +38,7 @@ func asksAll(s *search) bool {
 // several duplicates is the one returned. So the order matters for documents with several values, and for counts.
 func (c *page) skips(n int) bool {
 	v := c.s.r.Vectors
-	return n <= c.skip && c.s.retry == nil && c.s.r.Threshold == nil && (v == nil || !v.Only) && (c.distinct == nil || unseen(c))
+	return n <= c.skip && c.s.rounds == nil && c.s.r.Threshold == nil && (v == nil || !v.Only) && (c.distinct == nil || unseen(c))
 }
 
 // dropRows removes documents from the candidates, because their scores are below the threshold.
@@ -47,7 +47,7 @@ func (c *page) dropRows(r rows) { c.candidates = c.candidates.andNot(r) }
 // dedups reports whether duplicates are removed from a bucket before it is ranked. They may affect scores. If documents are still to
 // be skipped, duplicates affect which documents with several values are returned.
 func dedups(s *search, b *bucket) bool {
-	return s.out.distinct != nil && s.retry == nil && (!s.scored || alike(&s.request, b)) && unseen(&s.out) && b.n >= classRows
+	return s.out.distinct != nil && s.rounds == nil && (!s.scored || alike(&s.request, b)) && unseen(&s.out) && b.n >= classRows
 }
 
 // hasAll reports whether all documents of a bucket are known to be duplicates, or in full groups.
@@ -55,7 +55,7 @@ func hasAll(s *search, b *bucket) bool {
 	if s.out.groups != nil {
 		return s.out.groups.hopeless(b.rows)
 	}
-	return s.out.distinct != nil && s.retry == nil && s.r.Threshold == nil && s.out.distinct.unlike(b.rows).isEmpty()
+	return s.out.distinct != nil && s.rounds == nil && s.r.Threshold == nil && s.out.distinct.unlike(b.rows).isEmpty()
 }
 
 // unseen reports whether the answer does not depend on which duplicates are skipped, because the number of remaining documents is the

@@ -230,7 +230,7 @@ func (v *nearPruner) readNext(st *cohort, k int, rows []uint32) (more []uint32) 
 
 // knownPairCosts is positions.Reader.Distances, except that a round reuses what earlier rounds have read, as far as there is memory.
 func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
-	if s.retry == nil {
+	if s.rounds == nil {
 		s.pos.Distances(b.at(), u, v, costs)
 		return
 	}

@@ -42,7 +42,7 @@ func TestCachedPairCosts(t *testing.T) {
 		if err := buildAll(s, terms); err != nil {
 			t.Fatal(err)
 		}
-		s.retry = new(retry)
+		s.rounds = new(rounds)
 		last := len(s.graph.Nodes) - 1
 		for range 12 {
 			b := batch{segment: r.IntN(2)}

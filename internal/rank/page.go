@@ -63,7 +63,7 @@ func (c *page) start(s *search, candidates rows, n int) {
 func (c *page) fill() {
 	for c.wants() || finishes(c.s) {
 		g, ok := c.s.next()
-		if !ok || !c.wants() && (c.s.retry == nil || !areEqual(c.s.retry.last, c.s.stack)) {
+		if !ok || !c.wants() && !(c.s.inRetry() && areEqual(c.s.rounds.retry.last, c.s.stack)) {
 			break
 		}
 		if g.rows != nil {
@@ -73,7 +73,7 @@ func (c *page) fill() {
 		}
 	}
 	if c.err == nil {
-		endRetry(c.s, true)
+		endRetry(c.s)
 	}
 	c.s.drop(0)
 }
@@ -94,7 +94,7 @@ func (c *page) addRows(r rows) {
 		return
 	}
 	n, pass := 0, 64
-	skips := c.distinct == nil && c.groups == nil && c.s.retry == nil && c.wants() // all that it does up to the offset
+	skips := c.distinct == nil && c.groups == nil && c.s.rounds == nil && c.wants() // all that it does up to the offset
 	for m := newMerge(c.s.ix, r); m.next(); {
 		if skips && c.skip > 0 {
 			c.skip--
@@ -106,12 +106,12 @@ func (c *page) addRows(r rows) {
 		if !c.add(m.segment, segment.Row(m.row)) {
 			return
 		}
-		if n == pass && c.distinct != nil && c.s.retry == nil { // duplicates are passed over, the more often the fewer values there are
+		if n == pass && c.distinct != nil && c.s.rounds == nil { // duplicates are passed over, the more often the fewer values there are
 			if left, ok := c.distinct.left(r); ok {
 				m, pass = newMerge(c.s.ix, left), 4*pass
 			}
 		}
-		if n == pass && c.groups != nil && c.s.retry == nil { // skip documents of full groups likewise
+		if n == pass && c.groups != nil && c.s.rounds == nil { // skip documents of full groups likewise
 			if pass *= 4; !c.groups.idle() {
 				left := c.groups.left(r)
 				if !left.isSame(r) {
@@ -206,7 +206,7 @@ var clockRows = 1 << 14
 
 // add adds one document and reports whether those equal to it are still of interest.
 func (c *page) add(seg int, row segment.Row) bool {
-	r := c.s.retry
+	r := c.s.rounds
 	if r != nil {
 		r.see(seg, row)
 	}
@@ -222,8 +222,8 @@ func (c *page) add(seg int, row segment.Row) bool {
 			c.order.check(c.s.ix, Hit{Segment: seg, Row: row, ID: idOf(c.s.ix, seg, row)}, c.s.stack)
 		}
 	}
-	if r != nil && c.groups == nil {
-		r.keep(seg, row, idOf(c.s.ix, seg, row), c.s.stack, c.wants())
+	if c.s.inRetry() {
+		r.retry.keep(Hit{Segment: seg, Row: row, ID: idOf(c.s.ix, seg, row)}, c.s.stack, c.wants())
 	}
 	switch {
 	case c.skip > 0:
@@ -237,8 +237,8 @@ func (c *page) add(seg int, row segment.Row) bool {
 			c.order.check(c.s.ix, Hit{Segment: seg, Row: row, ID: idOf(c.s.ix, seg, row)}, c.s.stack)
 		}
 		c.describe(&c.hits[len(c.hits)-1])
-		if r != nil && c.groups == nil && !c.wants() {
-			r.last = slices.Clone(c.s.stack)
+		if c.s.inRetry() && !c.wants() {
+			r.retry.last = slices.Clone(c.s.stack)
 		}
 	}
 	if r != nil {

@@ -13,10 +13,10 @@ type tied struct {
 // next returns the next documents. ok is false at the end.
 func (s *search) next() (g tied, ok bool) {
 	for {
-		if r := s.retry; r != nil && r.left == 0 {
+		if r := s.rounds; r != nil && r.left == 0 {
 			s.drop(r.at + 1)
 		}
-		if !s.out.wants() && s.retry == nil {
+		if !s.out.wants() && s.rounds == nil {
 			return tied{}, false
 		}
 		var w *set
@@ -31,10 +31,10 @@ func (s *search) next() (g tied, ok bool) {
 			s.cached.expand()
 		case w == nil:
 			return tied{}, false
-		case w.retry != nil && s.out.groups != nil:
-			nextRound(s, w.retry)
-		case w.retry != nil:
-			g, ok = again(s, w.retry)
+		case w.rounds != nil && w.rounds.retry != nil:
+			g, ok = nextRetry(s, w.rounds)
+		case w.rounds != nil:
+			nextRound(s, w.rounds)
 		case w.parts != nil:
 			g, ok = nextPart(s, w)
 		case w.bucket != nil:
@@ -121,7 +121,7 @@ func nextPart(s *search, w *set) (g tied, ok bool) {
 	if len(p.taken)+len(p.alone) == p.look { // to look takes as long as to split a large bucket
 		p.look *= 2
 		if hasAll(s, w.bucket) {
-			if s.retry != nil {
+			if s.rounds != nil {
 				leaveOut(s, untaken(s, *w).count())
 			}
 			s.pop()

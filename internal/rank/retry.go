@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"svc/internal/resultcache"
-	"svc/segment"
 )
 
 // With distinct, the number of documents that fill a page is unknown, and rules would have to judge all of a large bucket. Distinct
@@ -23,15 +22,10 @@ var (
 // mostRetryHits limits how many documents one search looks for. It may return more that tie with the last one.
 const mostRetryHits = 1 << 12
 
-// retry is a bucket in distinct retry, with the state of its searches or their cached result.
+// retry is what distinct retry knows of its rounds, or their cached result.
 type retry struct {
-	at     int // its place in search.sets
-	bucket *bucket
-	pulled [][]uint32 // by segment: rows pulled so far
-	n      int        // searches so far
-	hits   int        // number of documents that the last search is valid for
-	left   int        // of them, to come
-	last   []verdict
+	hits   int       // number of documents that a round looks for
+	last   []verdict // of the last hit of a full page; nil: the page is not full
 	found  retried
 	key    []byte // its cache key; nil: it depends on more than the view, the query and the page
 	cached bool   // found is all there is
@@ -47,7 +41,7 @@ type retried struct {
 // retries reports whether distinct retry is used for a bucket, with the rules from i on.
 func retries(s *search, b *bucket, i int) bool {
 	c, r := &s.out, s.r
-	if s.retry != nil || c.distinct == nil || !unseen(c) || b.n < retryRows || len(b.interpretations) != 1 || r.Vectors != nil || r.Threshold != nil {
+	if s.rounds != nil || c.distinct == nil || !unseen(c) || b.n < retryRows || len(b.interpretations) != 1 || r.Vectors != nil || r.Threshold != nil {
 		return false
 	}
 	if s.scored && !alike(&s.request, b) || slices.ContainsFunc(s.rules[i:], func(r rule) bool { return r.traits().groups }) {
@@ -80,29 +74,29 @@ func inLaterViews(s *findings, b *bucket, i int) bool {
 
 // startRetry starts distinct retry of a bucket with the rules from i on. It uses and fills the cache of results.
 func startRetry(s *search, b *bucket, i int) {
-	r := &retry{at: len(s.sets), bucket: b, hits: retryHits}
+	r := &rounds{at: len(s.sets), bucket: b, retry: &retry{hits: retryHits}}
 	if key := firstRowsKey(s, i); key != nil {
-		r.key = append(append([]byte{flags(s.scored)}, key...), s.r.Distinct...)
-		if f, ok := foundHits.Get(s.ix.Cache.Own(), r.key); ok {
-			r.found, r.cached, r.left = *f, true, len(f.hits)
+		r.retry.key = append(append([]byte{flags(s.scored)}, key...), s.r.Distinct...)
+		if f, ok := foundHits.Get(s.ix.Cache.Own(), r.retry.key); ok {
+			r.retry.found, r.retry.cached, r.left = *f, true, len(f.hits)
 		}
 	}
-	if !r.cached {
+	if !r.retry.cached {
 		r.pulled = make([][]uint32, len(b.rows))
 	}
 	s.r.Plan.begin("", distinctRetry, b.n)
 	s.r.Plan.end(0)
-	s.push(set{depth: i, retry: r})
-	s.retry = r
+	s.push(set{depth: i, rounds: r})
+	s.rounds = r
 }
 
-// again starts the next search when the last one found nothing more, or enough.
-func again(s *search, r *retry) (g tied, ok bool) {
-	if r.cached {
+// nextRetry starts the next round when the last one found nothing more, or enough. If the hits are cached, it returns the next one.
+func nextRetry(s *search, r *rounds) (g tied, ok bool) {
+	if r.retry.cached {
 		return nextCached(s, r)
 	}
 	if r.left > 0 && r.n > 0 { // there are no others
-		endRetry(s, true)
+		endRetry(s)
 		s.pop()
 		return tied{}, false
 	}
@@ -110,67 +104,60 @@ func again(s *search, r *retry) (g tied, ok bool) {
 	left := r.bucket.part(s.out.distinct.unlike(r.bucket.rows.andNot(ofLists(r.pulled))))
 	switch {
 	case left.n == 0:
-		endRetry(s, true)
+		endRetry(s)
 		s.pop()
 		return tied{}, false
 	case s.isLate, s.out.wants() && (r.n == maxRetries || left.n < retryRows):
-		endRetry(s, false)
+		s.rounds = nil
 		s.pop()
 		s.push(set{depth: i, whole: true, bucket: left})
 		return tied{}, false
 	case !s.out.wants() && r.n > 0:
-		r.hits = min(4*r.hits, mostRetryHits)
+		r.retry.hits = min(4*r.retry.hits, mostRetryHits)
 	}
 	r.n++
-	r.left = r.hits
+	r.left = r.retry.hits
 	s.push(set{depth: i, bucket: left})
 	return tied{}, false
 }
 
 // nextCached returns the next cached document.
-func nextCached(s *search, r *retry) (g tied, ok bool) {
-	k := len(r.found.hits) - r.left
+func nextCached(s *search, r *rounds) (g tied, ok bool) {
 	if r.left == 0 {
-		endRetry(s, false)
+		s.rounds = nil
 		s.pop()
 		return tied{}, false
 	}
-	verdicts := r.last // of those behind the page
-	if k < len(r.found.verdicts) {
-		verdicts = r.found.verdicts[k]
+	f := &r.retry.found
+	k := len(f.hits) - r.left
+	verdicts := r.retry.last // of those behind the page
+	if k < len(f.verdicts) {
+		verdicts = f.verdicts[k]
 	}
 	s.stack = append(s.stack[:0], verdicts...)
-	h := &r.found.hits[k]
+	h := &f.hits[k]
 	return tied{entries: []entry{{segment: uint16(h.Segment), row: uint32(h.Row)}}}, true
 }
 
-// endRetry caches what was found, if the page needs no more.
-func endRetry(s *search, all bool) {
-	r := s.retry
-	s.retry = nil
-	if r == nil || !all || r.cached || r.key == nil || s.isLate || !r.found.lasts() {
-		return
+// endRetry ends rounds, because the page needs no more. It caches what distinct retry found.
+func endRetry(s *search) {
+	if s.inRetry() && !s.isLate {
+		if r := s.rounds.retry; !r.cached && r.key != nil && r.found.lasts() {
+			if own := s.ix.Cache.Own(); foundHits.Admit(own, r.key) {
+				foundHits.Put(own, r.key, &r.found, r.found.bytes())
+			}
+		}
 	}
-	if own := s.ix.Cache.Own(); foundHits.Admit(own, r.key) {
-		foundHits.Put(own, r.key, &r.found, r.found.bytes())
-	}
-}
-
-// see notes that a document is pulled.
-func (r *retry) see(seg int, row segment.Row) {
-	r.left = max(0, r.left-1) // a list is pruned before its documents are pulled: see leaveOut
-	if !r.cached {
-		r.pulled[seg] = append(r.pulled[seg], uint32(row))
-	}
+	s.rounds = nil
 }
 
 // keep records a document that shares no value with an earlier one.
-func (r *retry) keep(seg int, row segment.Row, id segment.DocID, said []verdict, onPage bool) {
+func (r *retry) keep(h Hit, said []verdict, onPage bool) {
 	if r.cached || r.key == nil {
 		return
 	}
 	f := &r.found
-	f.hits = append(f.hits, Hit{Segment: seg, Row: row, ID: id})
+	f.hits = append(f.hits, h)
 	if !onPage {
 		return
 	}
@@ -182,7 +169,7 @@ func (r *retry) keep(seg int, row segment.Row, id segment.DocID, said []verdict,
 }
 
 // finishes reports whether documents are pulled that may be equal to the last hit of a full page.
-func finishes(s *search) bool { return s.retry != nil && s.retry.last != nil && s.out.err == nil }
+func finishes(s *search) bool { return s.inRetry() && s.rounds.retry.last != nil && s.out.err == nil }
 
 // lasts reports whether the result may be cached with a view. It may not if values of sorts lie in mapped memory.
 func (f *retried) lasts() bool {

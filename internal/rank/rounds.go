@@ -3,10 +3,31 @@ package rank
 import (
 	"math"
 	"slices"
+
+	"svc/segment"
 )
 
-// Reading the positions of all documents of a large bucket is too expensive. So the bucket is searched in rounds. Each round looks
-// for the first documents; the next one continues with the rest, without documents of full groups.
+// To rank all documents of a large bucket can be too expensive: rules that read positions would read all of them. So some buckets are
+// searched in rounds. Each round looks for the first documents, as if they filled the page. The next one continues with the rest,
+// without documents that cannot be hits: duplicates (distinct retry, see retry.go), or documents of full groups.
+
+// rounds is a bucket that is searched in rounds.
+type rounds struct {
+	at     int // its place in search.sets
+	bucket *bucket
+	pulled [][]uint32 // by segment: rows pulled so far; nil: the hits of distinct retry are cached
+	n      int        // rounds so far
+	left   int        // documents of the current round to come
+	retry  *retry     // of distinct retry; nil: the rounds are of groups
+}
+
+// see notes that a document is pulled.
+func (r *rounds) see(seg int, row segment.Row) {
+	r.left = max(0, r.left-1) // a list is pruned before its documents are pulled: see leaveOut
+	if r.pulled != nil {
+		r.pulled[seg] = append(r.pulled[seg], uint32(row))
+	}
+}
 
 // A bucket of more than groupRows documents gets up to maxGroupRounds rounds. The rest is then ranked as a whole. (Variables, so that
 // tests can lower them.)
@@ -59,9 +80,9 @@ func (r rows) isSame(other rows) bool {
 	return true
 }
 
-// goesRound reports whether a bucket is searched in rounds, by the rules from i on.
+// goesRound reports whether a bucket is searched in rounds of groups, by the rules from i on.
 func (g *grouping) goesRound(s *search, b *bucket, i int) bool {
-	return g.prunes && s.retry == nil && b.n > groupRows && len(b.interpretations) == 1 && readsPositions(s, b, i)
+	return g.prunes && s.rounds == nil && b.n > groupRows && len(b.interpretations) == 1 && readsPositions(s, b, i)
 }
 
 // readsPositions reports whether rule i has to read positions to split a bucket with one interpretation.
@@ -70,14 +91,14 @@ func readsPositions(s *search, b *bucket, i int) bool {
 	return t.adds != addsNothing && !t.fields && s.rules[i].access(s, b, i)[0].effort > atHand
 }
 
-// startRounds has a bucket searched so.
+// startRounds starts the rounds of groups in a bucket, by the rules from i on.
 func startRounds(s *search, b *bucket, i int) {
-	s.retry = &retry{at: len(s.sets), bucket: b, pulled: make([][]uint32, len(b.rows))}
-	s.push(set{depth: i, retry: s.retry})
+	s.rounds = &rounds{at: len(s.sets), bucket: b, pulled: make([][]uint32, len(b.rows))}
+	s.push(set{depth: i, rounds: s.rounds})
 }
 
-// nextRound starts the next round when one has found nothing more, or enough.
-func nextRound(s *search, r *retry) {
+// nextRound starts the next round of groups when one has found nothing more, or enough.
+func nextRound(s *search, r *rounds) {
 	g := s.out.groups
 	exhausted := r.left > 0 && r.n > 0
 	left := r.bucket
@@ -91,7 +112,7 @@ func nextRound(s *search, r *retry) {
 	}
 	i := s.pop().depth
 	if exhausted || left.n == 0 {
-		s.retry = nil
+		s.rounds = nil
 		return
 	}
 	s.r.Plan.begin("", groupRounds, left.n)
@@ -99,12 +120,12 @@ func nextRound(s *search, r *retry) {
 	r.n++
 	hits := g.round(r.n)
 	if s.isLate || r.n > maxGroupRounds || left.n <= hits {
-		s.retry = nil
+		s.rounds = nil
 		s.push(set{depth: i, whole: true, bucket: left})
 		return
 	}
 	r.left = min(hits, math.MaxInt32)
-	s.push(set{depth: i, retry: r})
+	s.push(set{depth: i, rounds: r})
 	s.push(set{depth: i, whole: true, bucket: left})
 }
 

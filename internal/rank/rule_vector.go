@@ -156,7 +156,7 @@ func newVectorWalk(s *search, b *bucket, i int) *vectorWalk {
 	if n := s.r.PageSize; n > 0 && slices.ContainsFunc(w.readers, approximate) {
 		w.k = min(n, s.r.MaxTotal, b.n)
 	}
-	w.alone = (i+1 == len(s.rules) || !asksAll(s)) && s.retry == nil && s.out.distinct == nil && s.out.groups == nil
+	w.alone = (i+1 == len(s.rules) || !asksAll(s)) && s.rounds == nil && s.out.distinct == nil && s.out.groups == nil
 	if s.out.distinct != nil {
 		w.k *= 2 // some will be duplicates
 	}

@@ -7,14 +7,14 @@ package rank
 // the best first, and each part becomes a set of its own.
 type set struct {
 	depth int
-	whole bool // distinct retry is not used for it
+	whole bool // it is not searched in rounds
 	mark  mark
 
 	bucket *bucket // nil: a list
 	parts  *parts  // of the bucket; nil: the rule has not split it yet
 	list   list
-	runs   runs   // of the list
-	retry  *retry // distinct retry of bucket
+	runs   runs    // of the list
+	rounds *rounds // of a bucket that is searched in rounds
 }
 
 // parts are what an access path has left of a bucket.

@@ -21,7 +21,7 @@ type search struct {
 	job
 	scratch
 	out     page
-	retry   *retry    // of the bucket in distinct retry; nil: none
+	rounds  *rounds   // of the bucket that is searched in rounds; nil: none
 	memo    *memo     // where the first hits are cached; nil: nowhere
 	root    *bucket   // all documents that the query finds; nil while cached replaces it
 	cached  cachedSet // the first hits that were cached
@@ -266,11 +266,14 @@ func (m *sorting) release() {
 	m.dirty = 0
 }
 
+// inRetry reports whether a bucket is in distinct retry.
+func (s *search) inRetry() bool { return s.rounds != nil && s.rounds.retry != nil }
+
 // leaveOut counts documents that a round removes before they are pulled. Paths that find the first documents of a bucket counted them
 // among those that the round looks for, and left out later ones. Documents below a threshold need not be counted, because no later
 // one scores higher.
 func leaveOut(s *search, n int) {
-	if s.retry != nil {
-		s.retry.left = max(0, s.retry.left-n)
+	if s.rounds != nil {
+		s.rounds.left = max(0, s.rounds.left-n)
 	}
 }
