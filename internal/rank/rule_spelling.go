@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"svc/internal/numeric"
-	"svc/internal/query"
 	"svc/internal/resultcache"
 )
 
@@ -106,13 +105,14 @@ func (s *job) breakTies() {
 			forms = []string{t.Word}
 		}
 		for i, form := range forms {
-			typed := form
+			w := writtenWord{form: form, typed: form}
 			if t.Spellings != nil {
-				typed = t.Spellings[i]
+				w.typed = t.Spellings[i]
 			}
-			if w, some := spellingsFor(s, form, typed, t.Prefix && typed != form); some {
-				s.spelt = append(s.spelt, w)
-				s.typed = append(append(s.typed, typed...), byte(k), byte(i), 0)
+			w.prefix = t.Prefix && w.accented()
+			if spelt, some := spellingsFor(s, &w); some {
+				s.spelt = append(s.spelt, spelt)
+				s.typed = append(append(s.typed, w.typed...), byte(k), byte(i), 0)
 			}
 		}
 	}
@@ -121,34 +121,44 @@ func (s *job) breakTies() {
 	}
 }
 
+// writtenWord is a word of the query.
+type writtenWord struct {
+	form   string // in the dictionary
+	typed  string // with the accents that the user typed
+	prefix bool   // it stands for all words that begin so
+}
+
+// accented reports whether the word is typed with accents.
+func (w *writtenWord) accented() bool { return w.typed != w.form }
+
 // spellingsFor returns the spellings of a word in the segments, and whether they distinguish documents.
-func spellingsFor(s *job, form, typed string, prefix bool) (w speltWord, some bool) {
-	w = speltWord{typed: typed != form, in: make([]spellingsIn, len(s.ix.Segments))}
+func spellingsFor(s *job, w *writtenWord) (spelt speltWord, some bool) {
+	spelt = speltWord{typed: w.accented(), in: make([]spellingsIn, len(s.ix.Segments))}
 	for seg := range s.ix.Segments {
-		if in := spellingsInSegment(s, seg, form, typed, prefix); in != nil {
-			w.in[seg], some = *in, true
+		if in := spellingsInSegment(s, seg, w); in != nil {
+			spelt.in[seg], some = *in, true
 		}
 	}
-	return w, some
+	return spelt, some
 }
 
 var segmentSpellings = resultcache.NewKind[*spellingsIn]("rows of the spellings of a word")
 
 // spellingsInSegment returns the spellings of a word in a segment, or nil if they do not distinguish documents. The result is cached,
 // unless the search is restricted to some fields.
-func spellingsInSegment(s *job, seg int, form, typed string, prefix bool) *spellingsIn {
+func spellingsInSegment(s *job, seg int, w *writtenWord) *spellingsIn {
 	if !s.ix.HasSpellings(seg) {
 		return nil
 	}
 	var buf [128]byte
 	cache := s.ix.OfSegment(seg)
-	key := spellingsKey(cache, buf[:0], form, typed, prefix)
+	key := w.appendKey(cache.Key(buf[:0]))
 	if s.fields == nil {
 		if in, ok := segmentSpellings.Get(cache.Scope, key); ok {
 			return in
 		}
 	}
-	in, bytes := findSpellings(s, seg, form, typed, prefix)
+	in, bytes := findSpellings(s, seg, w)
 	if s.fields == nil {
 		segmentSpellings.Put(cache.Scope, key, in, bytes)
 	}
@@ -156,10 +166,10 @@ func spellingsInSegment(s *job, seg int, form, typed string, prefix bool) *spell
 }
 
 // findSpellings computes the result of spellingsInSegment, and its size in bytes.
-func findSpellings(s *job, seg int, form, typed string, prefix bool) (in *spellingsIn, bytes int) {
+func findSpellings(s *job, seg int, w *writtenWord) (in *spellingsIn, bytes int) {
 	in = new(spellingsIn)
-	for _, spelling := range s.ix.Spellings(seg, form, prefix) {
-		if spelling.Agrees(typed, prefix) == (typed != form) {
+	for _, spelling := range s.ix.Spellings(seg, w.form, w.prefix) {
+		if spelling.Agrees(w.typed, w.prefix) == w.accented() {
 			in.spellings = append(in.spellings, spelling.Posting)
 		}
 	}
@@ -172,17 +182,17 @@ func findSpellings(s *job, seg int, form, typed string, prefix bool) (in *spelli
 	}
 	in.rows, bytes = resultcache.Trim(in.rows)
 	in.spellings = slices.Clone(in.spellings)
-	if typed == form {
-		in.word, _ = live.Term([]byte(form))
+	if !w.accented() {
+		in.word, _ = live.Term([]byte(w.form))
 	}
 	return in, bytes + postingBytes*(1+len(in.spellings))
 }
 
-// spellingsKey returns under which key spellings are cached.
-func spellingsKey(cache query.SegmentCache, buf []byte, form, typed string, prefix bool) []byte {
-	key := binary.AppendUvarint(cache.Key(buf), uint64(len(form)))
-	key = append(append(key, form...), typed...)
-	if prefix {
+// appendKey appends what identifies the word in cache keys.
+func (w *writtenWord) appendKey(key []byte) []byte {
+	key = binary.AppendUvarint(key, uint64(len(w.form)))
+	key = append(append(key, w.form...), w.typed...)
+	if w.prefix {
 		key = append(key, 0xff) // no text ends with it
 	}
 	return key

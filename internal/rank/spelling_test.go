@@ -88,7 +88,7 @@ func TestSpellingsAreCachedWithSegments(t *testing.T) {
 		if err != nil || len(got.Hits) != 2 || got.Hits[0].ID != 1 {
 			t.Fatalf("%v, %v", got, err)
 		}
-		kept, _ := segmentSpellings.Get(scope, spellingsKey(ix.OfSegment(0), nil, "cafe", "cafe", false))
+		kept, _ := segmentSpellings.Get(scope, (&writtenWord{form: "cafe", typed: "cafe"}).appendKey(ix.OfSegment(0).Key(nil)))
 		return kept
 	}
 	if kept := ask(Request{Query: "cafe", SearchOn: []string{"title"}}); kept != nil {
@@ -103,7 +103,7 @@ func TestSpellingsAreCachedWithSegments(t *testing.T) {
 	if _, err := Search(context.Background(), ix, &Request{Query: "cafè", Limit: 9, MaxTotal: 9}); err != nil {
 		t.Fatal(err)
 	}
-	key := spellingsKey(ix.OfSegment(0), nil, "cafe", "cafè", true)
+	key := (&writtenWord{form: "cafe", typed: "cafè", prefix: true}).appendKey(ix.OfSegment(0).Key(nil))
 	if none, ok := segmentSpellings.Get(scope, key); !ok || none != nil {
 		t.Errorf("cached where nothing agrees: %v, %v", none, ok)
 	}
