@@ -8,7 +8,7 @@ import (
 
 // beginAll makes all documents that the query finds wait, except hits.
 func beginAll(s *search) {
-	root := find(&s.job, func(int) bool { return true }, true, hitsAlone(&s.request))
+	root := find(&s.job, nil)
 	for seg := range root.rows {
 		root.n += countIn(&s.findings, root, seg)
 	}
@@ -50,9 +50,9 @@ func hitsAlone(s *request) bool {
 	return r.HitsOnly && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0].traits().missing
 }
 
-// find returns the bucket of all documents, in some segments, that the query finds and the filter allows. No rule has judged them
-// yet. keep says that the results of the filter may be cached. raw says that the bucket may be raw.
-func find(s *job, in func(seg int) bool, keep, raw bool) *bucket {
+// find returns the bucket of all documents that the query finds and the filter allows, in some segments or, if in is nil, in all. No
+// rule has judged them yet. If they are those of all segments, results of the filter are cached, and the bucket may be raw.
+func find(s *job, in func(seg int) bool) *bucket {
 	r, words := s.r, len(s.graph.Nodes) > 0
 	sift := words && s.filters() // evaluate words first: they leave few documents
 	path := allowedRows
@@ -67,7 +67,7 @@ func find(s *job, in func(seg int) bool, keep, raw bool) *bucket {
 	base := make(rows, len(s.ix.Segments))
 	for seg := range base {
 		switch {
-		case !in(seg):
+		case in != nil && !in(seg):
 			continue
 		case sift:
 			base[seg] = liveRows(s, seg)
@@ -82,12 +82,13 @@ func find(s *job, in func(seg int) bool, keep, raw bool) *bucket {
 		return &bucket{rows: base}
 	}
 	byCost, isRaw := reached(&s.findings, base, s.graph.Excluded == nil && (sift || r.Universe == nil && r.Filter == nil || s.isLive(base)))
-	if raw = raw && isRaw && !sift; isRaw && !raw {
+	raw := isRaw && !sift && in == nil && hitsAlone(&s.request)
+	if isRaw && !raw {
 		refine(&s.findings, byCost)
 	}
 	if sift {
 		s.stage("evaluate query")
-		byCost = siftByFilter(s, byCost, keep)
+		byCost = siftByFilter(s, byCost, in == nil)
 		s.stage("evaluate filter")
 	}
 	b := unite(&s.findings, byCost)
@@ -134,7 +135,7 @@ func liveRows(s *job, seg int) *roaring.Bitmap {
 }
 
 // siftByFilter returns the documents that the filter allows. It tests a few documents one by one, because evaluating the filter for a
-// whole segment takes longer, and its results would be large bitmaps.
+// whole segment takes longer, and its results would be large bitmaps. keep says that results may be cached.
 func siftByFilter(s *job, byCost []rows, keep bool) []rows {
 	out := make([]rows, len(byCost))
 	for cost := range out {
@@ -178,7 +179,7 @@ func anyOf(s *findings, byCost []rows, seg int) (found *roaring.Bitmap) {
 
 // candidatesIn returns the documents of a segment that the query finds.
 func candidatesIn(s *job, seg int) *roaring.Bitmap {
-	found := find(s, func(i int) bool { return i == seg }, false, false).rows
+	found := find(s, func(i int) bool { return i == seg }).rows
 	if found[seg] == nil {
 		return roaring.New()
 	}
@@ -195,12 +196,12 @@ func candidatesAmong(s *job, seg int, r *roaring.Bitmap) *roaring.Bitmap {
 	return found[seg]
 }
 
-// collected returns the results of the collector, with a key for the candidates if they may be cached.
+// collected returns the results of the page, with a key for the candidates if they may be cached.
 func collected(s *search) *Result {
 	r := s.out.result()
 	if s.out.distinct == nil && s.r.Threshold == nil && lasting(&s.job) {
 		r.AppendKey = func(key []byte, seg int) []byte { return appendCandidates(&s.job, key, seg) }
-		r.tell = func(seg int, rows *roaring.Bitmap) *roaring.Bitmap { return candidatesAmong(&s.job, seg, rows) }
+		r.among = func(seg int, rows *roaring.Bitmap) *roaring.Bitmap { return candidatesAmong(&s.job, seg, rows) }
 	}
 	return r
 }

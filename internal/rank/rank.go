@@ -69,7 +69,7 @@ type Request struct {
 	Limit      int
 	PageSize   int               // hits on each page of this search; 0: no other page is requested
 	Exhaustive bool              // page mode: totals are exact
-	Brief      bool              // of segments that are remembered, candidates are found when they are asked for
+	Brief      bool              // where top hits are cached, Candidates are nil, and In looks for them
 	MaxTotal   int               // maxTotalHits
 	WholeIfFew bool              // if fewer than MaxTotal documents are found, Hits are all of them, whatever the page. Distinct has looked at all then
 	Threshold  *float64          // rankingScoreThreshold
@@ -78,7 +78,7 @@ type Request struct {
 	Values     bool              // fill Hit.Values
 	Deadline   time.Time         // searchCutoffMs; zero: none
 	HitsOnly   bool              // Candidates, Counts and AppendKey are not needed and are not set
-	Marks      bool              // Highlights are asked for; else they may say nothing
+	Marks      bool              // Highlights will be called; else they may lack words with typos
 	Stage      func(name string) // called at the end of each stage; nil: no
 	Plan       *Plan             // records the access paths taken; nil: no
 	Scoring    *Scoring          // of the rule score; nil: it does nothing
@@ -131,8 +131,8 @@ type Result struct {
 	Degraded   bool                     // the deadline cut the ranking short
 	Whole      bool                     // of WholeIfFew: Hits are all
 
-	find func(seg int) *roaring.Bitmap
-	tell func(seg int, rows *roaring.Bitmap) *roaring.Bitmap
+	find  func(seg int) *roaring.Bitmap                       // see In
+	among func(seg int, rows *roaring.Bitmap) *roaring.Bitmap // see Among
 }
 
 // In returns the candidates of a segment. The view is held.
@@ -146,7 +146,7 @@ func (r *Result) In(segment int) *roaring.Bitmap {
 // Among returns the rows of a segment that are candidates, including deleted ones. AppendKey must not be nil, and the view must be
 // held.
 func (r *Result) Among(segment int, rows *roaring.Bitmap) *roaring.Bitmap {
-	return r.tell(segment, rows)
+	return r.among(segment, rows)
 }
 
 // Count returns how many candidates there are in a segment.

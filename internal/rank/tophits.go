@@ -92,7 +92,7 @@ func recall(s *search, m *memo) bool {
 		l = now
 		cachedTopHits.Put(kept.Scope, m.key, l, l.bytes())
 	}
-	small := find(&s.job, func(seg int) bool { return m.places[seg] < 0 }, false, false).rows
+	small := find(&s.job, func(seg int) bool { return m.places[seg] < 0 }).rows
 	s.stage("evaluate query")
 	others := small.count()
 	if s.lazy.bound != nil && others+l.count() < s.r.MaxTotal { // the total counts the others
