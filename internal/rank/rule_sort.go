@@ -101,7 +101,6 @@ type columnCursor struct {
 	bits    []uint64 // of documents, one per row; nil: ordinals without documents are not skipped
 }
 
-// idleSteps is after how many values that no document of the bucket has those are passed over: for that the documents are marked, each by
 // idleSteps is the number of consecutive values without documents of the bucket after which the documents are marked in a bit set, so
 // that the cursor can skip such values. If the filter is on the sort field, most values may come before the first document. (A
 // variable, so that tests can lower it.)

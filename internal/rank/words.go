@@ -13,8 +13,8 @@ type interpretation struct {
 	rows  rows  // documents of the bucket that it reaches
 }
 
-// state is a set of documents that match the first terms, some dropped.
-type state struct {
+// partialMatch is a set of documents that match the first terms, some of them dropped.
+type partialMatch struct {
 	dropped int // highest rank among the dropped terms; 0 for none
 	cost    int // number of dropped terms
 	rows    rows
@@ -31,14 +31,14 @@ type state struct {
 // include deleted rows: mostly the documents that miss fewer terms fill the page, and these are never needed.
 func reached(s *findings, base rows, all bool) (out []rows, raw bool) {
 	n := len(s.graph.Terms)
-	at := make([][]state, n+1)
-	at[0] = []state{{rows: base}}
+	at := make([][]partialMatch, n+1)
+	at[0] = []partialMatch{{rows: base}}
 	for i := range n {
 		for _, from := range at[i] {
 			for v := s.byTerm[i]; v < s.byTerm[i+1]; v++ {
 				if s.matches[v] && s.rankOf(v) >= from.dropped {
 					end := i + s.graph.Nodes[v].Len
-					next := state{dropped: from.dropped, cost: from.cost}
+					next := partialMatch{dropped: from.dropped, cost: from.cost}
 					switch {
 					case all && i == 0:
 						next.rows, next.raw = s.docs[v].inSegmentsOf(base), true
@@ -47,12 +47,12 @@ func reached(s *findings, base rows, all bool) (out []rows, raw bool) {
 					default:
 						next.rows = from.rows.and(s.docs[v])
 					}
-					at[end] = addState(at[end], next)
+					at[end] = addMatch(at[end], next)
 				}
 			}
 			if s.ranks[i] != query.Mandatory {
 				from.dropped, from.cost = max(from.dropped, s.ranks[i]), from.cost+1
-				at[i+1] = addState(at[i+1], from)
+				at[i+1] = addMatch(at[i+1], from)
 			}
 		}
 	}
@@ -73,18 +73,18 @@ func reached(s *findings, base rows, all bool) (out []rows, raw bool) {
 	return out, raw
 }
 
-// addState adds a state, or its rows to one with the same costs.
-func addState(states []state, st state) []state {
-	if st.rows.isEmpty() {
-		return states
+// addMatch adds a match, or its rows to one with the same costs.
+func addMatch(matches []partialMatch, m partialMatch) []partialMatch {
+	if m.rows.isEmpty() {
+		return matches
 	}
-	for i := range states {
-		if o := &states[i]; o.dropped == st.dropped && o.cost == st.cost {
-			o.rows, o.raw = o.rows.or(st.rows), o.raw || st.raw
-			return states
+	for i := range matches {
+		if o := &matches[i]; o.dropped == m.dropped && o.cost == m.cost {
+			o.rows, o.raw = o.rows.or(m.rows), o.raw || m.raw
+			return matches
 		}
 	}
-	return append(states, st)
+	return append(matches, m)
 }
 
 // unite returns the bucket of documents found by the number of terms they miss.
