@@ -18,7 +18,7 @@ import (
 // files rule_*.go are at otherRules, and only rule.go calls them by name.
 var rankFiles = strings.Fields(`
 	search rule
-	lazytypos complete tophits find page planner retry rounds
+	lazytypos findings tophits find page planner retry rounds
 	rule_words rule_typo
 	rule_proximity near nearplace nearexact nearread
 	rule_position starts rule_attribute rule_exactwords rule_exactness
@@ -236,7 +236,7 @@ var rulePaths = map[string]string{
 }
 
 // knowsRules lists the files that hold the rules of a request or read their traits: the planner and what wraps it.
-var knowsRules = strings.Fields("search rule lazytypos complete find page planner retry rounds demand outlook score details invariants state")
+var knowsRules = strings.Fields("search rule lazytypos findings find page planner retry rounds demand outlook score details invariants state")
 
 // ownerOf returns the file of the rule that owns a file; "" if none does.
 func ownerOf(file string) string {

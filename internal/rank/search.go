@@ -54,6 +54,42 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	return result, err
 }
 
+// rank ranks all documents that the graph finds.
+func (s *search) rank() (*Result, error) {
+	begin(s)
+	s.out.fill()
+	if s.r.Values { // many lists of hits are held until they are merged
+		s.out.hold(len(s.out.hits))
+	}
+	switch {
+	case s.r.Vectors != nil:
+		s.stage("semantic ranking")
+	case len(s.graph.Terms) == 0:
+		s.stage("placeholder ranking")
+	default:
+		s.stage("keyword ranking")
+	}
+	if s.out.err != nil {
+		return nil, s.out.err
+	}
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	var result *Result
+	if s.cached.hits != nil {
+		result = recalled(s)
+	} else {
+		if s.memo != nil {
+			remember(s, s.memo, s.root)
+		}
+		result = collected(s)
+		result.Total = min(result.Total, s.root.n) // a raw bucket has more
+	}
+	result.Highlights = s.graph.Highlights
+	result.Degraded = s.isLate
+	return result, nil
+}
+
 // giveBack returns the memory that only the search needs to the account of the request, which may search again.
 func (s *search) giveBack() {
 	if s.scores != nil {
