@@ -71,7 +71,7 @@ func CheckFacetSearch(ctx context.Context, v *index.View, r *FacetRequest) error
 	if r.Search.Filter == nil {
 		return nil
 	}
-	_, err := bind(ctx, v, r.Search.Filter, "invalid_search_filter", r.Search.Contains, r.Search.Foreign, r.Search.Shards)
+	_, err := bind(ctx, v, r.Search.Filter, r.Search.filtering())
 	return err
 }
 
@@ -82,7 +82,7 @@ func searchFacet(ctx context.Context, v *index.View, r *FacetRequest, limit int)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := universe(ctx, v, r.Search.Filter, "invalid_search_filter", r.Search.Contains, r.Search.Foreign, r.Search.Shards)
+	rows, err := universe(ctx, v, r.Search.Filter, r.Search.filtering())
 	if err != nil {
 		return nil, err
 	}

@@ -217,7 +217,7 @@ func TestFacetSearchAgainstEachValue(t *testing.T) {
 			if r.IntN(3) == 0 {
 				request.Search.Filter = filters[r.IntN(2)]
 			}
-			candidates, err := universe(context.Background(), v, request.Search.Filter, "invalid_search_filter", false, nil, nil)
+			candidates, err := universe(context.Background(), v, request.Search.Filter, request.Search.filtering())
 			if err != nil {
 				t.Fatal(err)
 			}

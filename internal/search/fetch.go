@@ -143,7 +143,7 @@ func CheckFetch(ctx context.Context, v *index.View, r *FetchRequest) error {
 	if r.Filter == nil {
 		return nil
 	}
-	_, err := bind(ctx, v, r.Filter, "invalid_document_filter", r.Contains, r.Foreign, r.Shards)
+	_, err := bind(ctx, v, r.Filter, r.filtering())
 	return err
 }
 
@@ -186,7 +186,7 @@ func fetchRows(ctx context.Context, v *index.View, r *FetchRequest) ([]*roaring.
 			only = filter.And(only, filter.InShard(r.Shard))
 		}
 	}
-	rows, err := universe(ctx, v, only, "invalid_document_filter", r.Contains, r.Foreign, r.Shards)
+	rows, err := universe(ctx, v, only, r.filtering())
 	if err != nil || ids == nil {
 		return rows, err
 	}

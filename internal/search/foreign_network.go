@@ -52,7 +52,7 @@ func (f *Foreign) Resolve(ctx context.Context, n ForeignNetwork, v *index.View, 
 		if target == nil {
 			return nil, false, nil
 		}
-		if _, err := bind(ctx, target, inner, code, contains, nil, nil); err != nil { // with the errors of this instance
+		if _, err := bind(ctx, target, inner, filtering{code: code, contains: contains}); err != nil { // with the errors of this instance
 			return nil, true, err
 		}
 		ids, err := n.Select(ctx, target, inner)
@@ -62,7 +62,7 @@ func (f *Foreign) Resolve(ctx context.Context, n ForeignNetwork, v *index.View, 
 
 // SelectForeign returns the ids of the documents of a view in some shards that a filter selects, at most filter.MostForeign.
 func SelectForeign(ctx context.Context, v *index.View, inner *filter.Expr, contains bool, shards []string, ring *shard.Ring) ([]string, error) {
-	rows, err := universe(ctx, v, filter.And(inner, filter.InShards(shards)), "invalid_search_filter", contains, nil, ring)
+	rows, err := universe(ctx, v, filter.And(inner, filter.InShards(shards)), filtering{code: "invalid_search_filter", contains: contains, shards: ring})
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ const (
 // FilterHints returns fields and values for filters on the view, counting only the documents that f, which may be nil, allows. Their
 // number is limited to fit a prompt. Errors are *apierr.Error or the context's.
 func FilterHints(ctx context.Context, v *index.View, f *filter.Expr, contains bool, foreign *Foreign) ([]FilterHint, error) {
-	rows, err := universe(ctx, v, f, "invalid_search_filter", contains, foreign, nil)
+	rows, err := universe(ctx, v, f, filtering{code: "invalid_search_filter", contains: contains, foreign: foreign})
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func findMisspelt(ctx context.Context, v *index.View, r *Request, until time.Tim
 	}
 	if here {
 		var err error
-		if rows, err = universe(ctx, v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign, r.Shards); err != nil {
+		if rows, err = universe(ctx, v, r.Filter, r.filtering()); err != nil {
 			return nil, err
 		}
 	}

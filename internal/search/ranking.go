@@ -127,7 +127,7 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 	if r.Filter == nil {
 		k.rows = slices.Clone(v.LiveRows())
 	} else {
-		f, err := bind(ctx, v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign, r.Shards)
+		f, err := bind(ctx, v, r.Filter, r.filtering())
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +181,7 @@ func (r *Request) CheckIn(ctx context.Context, v *index.View) error {
 	if r.Filter == nil {
 		return nil
 	}
-	_, err := bind(ctx, v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign, r.Shards)
+	_, err := bind(ctx, v, r.Filter, r.filtering())
 	return err
 }
 

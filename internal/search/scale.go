@@ -87,7 +87,7 @@ func addScaled(parts []scaled, p scaled) []scaled {
 
 // selected returns the documents that a rule selects, by segment.
 func (k *ranking) selected(ctx context.Context, s *rule.Selector) ([]*roaring.Bitmap, bool) {
-	rows, err := universe(ctx, k.view, s.Filter, "invalid_search_filter", k.request.Contains, nil, k.request.Shards)
+	rows, err := universe(ctx, k.view, s.Filter, filtering{code: "invalid_search_filter", contains: k.request.Contains, shards: k.request.Shards})
 	if err != nil {
 		return nil, false
 	}

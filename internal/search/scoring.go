@@ -69,7 +69,7 @@ func bindScore(ctx context.Context, v *index.View, r *Request, f *settings.Score
 	if e == nil {
 		return nil, apierr.New(searchScoreFunctions, "The filter of the score function %q is empty: give a condition.", f.Name)
 	}
-	return bind(ctx, v, e, searchScoreFunctions, r.Contains, nil, r.Shards)
+	return bind(ctx, v, e, filtering{code: searchScoreFunctions, contains: r.Contains, shards: r.Shards})
 }
 
 // during returns the scoring as it is evaluated in a turn.

@@ -59,14 +59,14 @@ func withoutUnfit(v *index.View, embedder *index.ViewEmbedder, rows []*roaring.B
 
 // Similar appends the body of the answer to dst. Errors are *apierr.Error or the context's.
 func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) ([]byte, error) {
-	const filterCode = "invalid_similar_filter"
+	m := filtering{code: "invalid_similar_filter", contains: r.Contains, foreign: r.Foreign}
 	start := time.Now()
 	recorded := newStages(ctx, r.ShowPerformanceDetails, r.Waited)
 	embedder, err := embedderOf(v, r.Embedder, "invalid_similar_embedder")
 	if err != nil {
 		return nil, err
 	}
-	seen, err := universe(ctx, v, r.Allowed, filterCode, r.Contains, r.Foreign, nil)
+	seen, err := universe(ctx, v, r.Allowed, m)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	}
 	rows := seen
 	if r.Filter != nil {
-		if rows, err = universe(ctx, v, filter.And(r.Filter, r.Allowed), filterCode, r.Contains, r.Foreign, nil); err != nil {
+		if rows, err = universe(ctx, v, filter.And(r.Filter, r.Allowed), m); err != nil {
 			return nil, err
 		}
 	}

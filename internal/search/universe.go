@@ -15,12 +15,30 @@ import (
 	"svc/segment"
 )
 
+// filtering is what a filter may use besides the view, and the code of its errors.
+type filtering struct {
+	code     apierr.Code
+	contains bool        // CONTAINS and STARTS WITH are allowed
+	foreign  *Foreign    // nil: conditions on documents of other indexes are refused
+	shards   *shard.Ring // nil: those of the view
+}
+
+// filtering is what filters of a search may use.
+func (r *Request) filtering() filtering {
+	return filtering{"invalid_search_filter", r.Contains, r.Foreign, r.Shards}
+}
+
+// filtering is what filters of a request for documents may use.
+func (r *FetchRequest) filtering() filtering {
+	return filtering{"invalid_document_filter", r.Contains, r.Foreign, r.Shards}
+}
+
 // universe returns, by segment, the live rows that the filter allows. The bitmaps may be shared and must not be modified.
-func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) ([]*roaring.Bitmap, error) {
+func universe(ctx context.Context, v *index.View, f *filter.Expr, m filtering) ([]*roaring.Bitmap, error) {
 	if f == nil {
 		return slices.Clone(v.LiveRows()), nil
 	}
-	bound, err := bind(ctx, v, f, code, contains, foreign, shards)
+	bound, err := bind(ctx, v, f, m)
 	if err != nil {
 		return nil, err
 	}
@@ -33,11 +51,12 @@ func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Co
 }
 
 // bind validates a filter against the view. ctx is used only during the call.
-func bind(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) (*boundFilter, error) {
-	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
+func bind(ctx context.Context, v *index.View, f *filter.Expr, m filtering) (*boundFilter, error) {
+	env := filter.Env{Fields: v.Fields, Code: m.code, Contains: m.contains}
 	env.Embedders = v.FilterEmbedders()
 	env.Stop = stopOf(turns.Of(ctx))
-	foreign.open(&env, v)
+	m.foreign.open(&env, v)
+	shards := m.shards
 	if shards == nil {
 		shards = v.Shards()
 	}
