@@ -174,43 +174,11 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		return nil, err
 	}
 	resp.stages.done("federating results > partition queries")
-	distinct := r.Distinct
-	var own map[ownDistinct]*valueSet
-	if r.Distinct == nil {
-		own = ownDistincts(resp.queries, &r.parts)
-	}
-	drops := distinct != nil || len(own) > 0 || r.parts.distinct()
-	steady := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.steadyTotals })
-	offset, limit, paged := r.page()
-	mergesAll := drops && (steady || paged) // duplicates after the page are met, too, so that all pages have the same total
-	pinned := 0
-	for i := range resp.queries {
-		pinned += len(resp.queries[i].ranking.pins)
-	}
-	// The queries share the time limit of a search. If some wait for an embedder, which does not count, each has its own limit.
-	waits := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
+	p := resp.plan()
 	if r.GroupBy != nil {
-		err = resp.findGroups(ctx, drops && len(r.Queries) > 1, distinct, own, spread)
+		err = resp.findGroups(ctx, p, spread)
 	} else {
-		err = spread(len(r.Queries), func(ctx context.Context, i int) error {
-			q := &resp.queries[i]
-			defer q.ranking.stages.timed("search")()
-			q.ranking.steadyTotals = steady
-			most := q.view.Settings.Pagination.MaxTotalHits
-			// What others pin may be among its hits.
-			w := window{limit: min(offset+limit+pinned, most), pageSize: limit + pinned, exhaustive: paged, values: true, apart: true, wholeIfFew: drops}
-			if mergesAll {
-				w.limit, w.pageSize, w.exhaustive = most, most, false
-			}
-			if !waits {
-				w.deadline = deadline(q.view, resp.start)
-			}
-			var err error
-			if q.result, err = q.ranking.run(ctx, w); err != nil {
-				return &QueryError{i, err}
-			}
-			return turns.Of(ctx).Account().Hold(candidateBytes(q.result.Candidates))
-		})
+		err = resp.findHits(ctx, p, spread)
 	}
 	if err != nil {
 		return nil, err
@@ -223,7 +191,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		}
 		resp.stages.done("federating results > aggregations")
 	}
-	counted := remotes != nil && (!drops || r.GroupBy != nil) // merging does not change local counts
+	counted := remotes != nil && (!p.drops || r.GroupBy != nil) // merging does not change local counts
 	if counted {
 		if err := resp.countFacets(facets, sets, spread); err != nil {
 			return nil, err
@@ -239,26 +207,12 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		resp.stages.done("federating results > wait for remote results")
 	}
 	if r.GroupBy != nil {
-		if err := resp.mergeGroups(ctx, sets, spread); err != nil {
-			return nil, err
-		}
+		err = resp.mergeGroups(ctx, sets, spread)
 	} else {
-		mergesAll = mergesAll || drops && !slices.ContainsFunc(resp.queries, func(q federated) bool { return !q.result.Whole && len(q.result.Hits) >= offset+limit })
-		m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, &r.parts, distinct, own, sets)
-		resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
-		for more := mergesAll; more; {
-			_, more = m.next()
-		}
-		if m.err != nil {
-			return nil, m.err
-		}
-		resp.hits = slices.DeleteFunc(resp.hits, func(h federatedHit) bool { return h.spoilt() })
-		for _, s := range sets {
-			resp.total += cardinality(s.candidates) - s.dropped
-		}
-		for _, a := range resp.remotes {
-			resp.total = addSaturated(resp.total, a.total)
-		}
+		err = resp.mergeHits(turns.Of(ctx), p, sets)
+	}
+	if err != nil {
+		return nil, err
 	}
 	resp.stages.done("federating results > merge results")
 	if !counted {
@@ -276,6 +230,81 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		resp.stages.done("federating results > merge facets")
 	}
 	return resp, nil
+}
+
+// federationPlan says which hits the queries have to find, and how these become one list.
+type federationPlan struct {
+	offset, limit int
+	paged         bool
+	steady        bool // totals are the same on all pages
+
+	distinct *string                   // of all queries; nil: none
+	own      map[ownDistinct]*valueSet // of single queries
+	drops    bool                      // hits are dropped because of either, or because of that of a part
+	all      bool                      // duplicates after the page are met, too, so that all pages have the same total
+}
+
+// plan makes the plan of queries that are prepared.
+func (r *FederatedResponse) plan() *federationPlan {
+	p := &federationPlan{distinct: r.request.Distinct}
+	p.offset, p.limit, p.paged = r.request.page()
+	if p.distinct == nil {
+		p.own = ownDistincts(r.queries, &r.request.parts)
+	}
+	p.drops = p.distinct != nil || len(p.own) > 0 || r.request.parts.distinct()
+	p.steady = slices.ContainsFunc(r.queries, func(q federated) bool { return q.ranking.steadyTotals })
+	p.all = p.drops && (p.steady || p.paged)
+	return p
+}
+
+// findHits makes each query find as many hits as the page ends with.
+func (r *FederatedResponse) findHits(ctx context.Context, p *federationPlan, spread Spread) error {
+	pinned := 0
+	for i := range r.queries {
+		pinned += len(r.queries[i].ranking.pins)
+	}
+	// The queries share the time limit of a search. If some wait for an embedder, which does not count, each has its own limit.
+	waits := slices.ContainsFunc(r.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
+	return spread(len(r.queries), func(ctx context.Context, i int) error {
+		q := &r.queries[i]
+		defer q.ranking.stages.timed("search")()
+		q.ranking.steadyTotals = p.steady
+		most := q.view.Settings.Pagination.MaxTotalHits
+		// What others pin may be among its hits.
+		w := window{limit: min(p.offset+p.limit+pinned, most), pageSize: p.limit + pinned, exhaustive: p.paged, values: true, apart: true, wholeIfFew: p.drops}
+		if p.all {
+			w.limit, w.pageSize, w.exhaustive = most, most, false
+		}
+		if !waits {
+			w.deadline = deadline(q.view, r.start)
+		}
+		var err error
+		if q.result, err = q.ranking.run(ctx, w); err != nil {
+			return &QueryError{i, err}
+		}
+		return turns.Of(ctx).Account().Hold(candidateBytes(q.result.Candidates))
+	})
+}
+
+// mergeHits merges the hits of queries and remotes to a page, and adds up the total.
+func (r *FederatedResponse) mergeHits(t turns.Turn, p *federationPlan, sets map[string]*indexSet) error {
+	m := r.newMerger(t, p, sets)
+	r.hits = weave(m.pins(federatedPins(r.queries, r.remotes)), m.next, p.offset, p.limit)
+	more := func(q federated) bool { return !q.result.Whole && len(q.result.Hits) >= p.offset+p.limit }
+	for left := p.all || p.drops && !slices.ContainsFunc(r.queries, more); left; {
+		_, left = m.next()
+	}
+	if m.err != nil {
+		return m.err
+	}
+	r.hits = slices.DeleteFunc(r.hits, func(h federatedHit) bool { return h.spoilt() })
+	for _, s := range sets {
+		r.total += cardinality(s.candidates) - s.dropped
+	}
+	for _, a := range r.remotes {
+		r.total = addSaturated(r.total, a.total)
+	}
+	return nil
 }
 
 // askRemotes starts to ask other instances. The channel gets their answers; it is nil if there are no instances to ask. forget stops

@@ -68,12 +68,13 @@ func (r *FederatedRequest) checkGroupBy(ctx context.Context) error {
 	return nil
 }
 
-// findGroups makes each query find as many groups as the page ends with. With drops, it omits hits whose values other hits have.
-func (r *FederatedResponse) findGroups(ctx context.Context, drops bool, distinct *string, own map[ownDistinct]*valueSet, spread Spread) error {
-	offset, limit, _ := r.request.page()
+// findGroups makes each query find as many groups as the page ends with. If one query may drop hits of another, it omits hits whose
+// values other hits have.
+func (r *FederatedResponse) findGroups(ctx context.Context, p *federationPlan, spread Spread) error {
+	drops := p.drops && len(r.queries) > 1
 	n := 0
-	if limit > 0 && r.request.GroupKeys == nil {
-		n = offset + limit
+	if p.limit > 0 && r.request.GroupKeys == nil {
+		n = p.offset + p.limit
 	}
 	r.groupers = make([]*grouper, len(r.queries))
 	pinned := 0
@@ -108,7 +109,7 @@ func (r *FederatedResponse) findGroups(ctx context.Context, drops bool, distinct
 	if err != nil || !drops {
 		return err
 	}
-	m := newMerger(turns.Of(ctx), r.queries, nil, &r.request.parts, distinct, own, candidatesByIndex(r.queries))
+	m := r.newMerger(turns.Of(ctx), p, candidatesByIndex(r.queries)) // no remote has answered yet
 	m.pins(federatedPins(r.queries, nil))
 	kept := make(map[*federated][]rank.Hit, len(r.queries))
 	for {

@@ -103,13 +103,13 @@ func (h *heads) Pop() any {
 	return x
 }
 
-// newMerger starts merging the hits of local queries and of remotes. A document found by two queries of an index is returned once. p
-// has the parts of queries.
-func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, p *parts, distinct *string, own map[ownDistinct]*valueSet, sets map[string]*indexSet) *merger {
-	m := &merger{turn: turn, seen: make(map[string]map[segment.DocID]bool), own: own, parts: p, sets: sets}
+// newMerger starts merging the hits of the queries and of the remotes that have answered. A document found by two queries of an index
+// is returned once.
+func (r *FederatedResponse) newMerger(t turns.Turn, p *federationPlan, sets map[string]*indexSet) *merger {
+	m := &merger{turn: t, seen: make(map[string]map[segment.DocID]bool), own: p.own, parts: &r.request.parts, sets: sets}
 	queried := make(map[string]int)
-	for i := range queries {
-		q := &queries[i]
+	for i := range r.queries {
+		q := &r.queries[i]
 		if queried[q.view.UID]++; queried[q.view.UID] == 2 {
 			m.seen[q.view.UID] = make(map[segment.DocID]bool)
 		}
@@ -117,15 +117,15 @@ func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, p 
 			m.heads = append(m.heads, headOf(federatedHit{query: q}))
 		}
 	}
-	for _, r := range remotes {
-		if len(r.hits) > 0 {
-			m.heads = append(m.heads, headOf(federatedHit{remote: r}))
+	for _, a := range r.remotes {
+		if len(a.hits) > 0 {
+			m.heads = append(m.heads, headOf(federatedHit{remote: a}))
 		}
 	}
-	m.uniteHybrids(p.hybrids)
+	m.uniteHybrids(m.parts.hybrids)
 	heap.Init(&m.heads)
-	if distinct != nil {
-		m.distinct = newValueSet(*distinct)
+	if p.distinct != nil {
+		m.distinct = newValueSet(*p.distinct)
 	}
 	return m
 }

@@ -43,46 +43,12 @@ func (r *FederatedResponse) AppendJSON(ctx context.Context, dst []byte) ([]byte,
 func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]byte, error) {
 	t := turns.Of(ctx)
 	dst = append(dst, `"hits":[`...)
-	writers := make(map[*federated]*hitWriter)
-	semanticHits := 0
-	spans := hitSpans{begin: len(dst)}
 	meter := budget.NewMeter(t.Account(), len(dst))
-	for i, h := range r.hits {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if h.pinned {
-			spans.pinned = append(spans.pinned, i)
-		}
-		if h.remote != nil {
-			hit := h.theirs()
-			if err := meter.Grown(len(dst)); err != nil {
-				return nil, err
-			}
-			dst = hit.appendShown(dst, h.remote.Remote)
-			if slices.ContainsFunc(hit.values, isSimilarity) {
-				semanticHits++
-			}
-			spans.ends = append(spans.ends, len(dst))
-			continue
-		}
-		w := r.hitWriter(t, writers, h.query, len(dst), &meter)
-		hit := h.own()
-		w.place = nil
-		if h.pinned {
-			w.place = &h.query.ranking.pins[h.hit].at
-		}
-		var err error
-		if dst, err = w.append(dst, hit); err != nil {
-			return nil, err
-		}
-		if bySimilarity(hit) {
-			semanticHits++
-		}
-		spans.ends = append(spans.ends, len(dst))
+	dst, spans, semanticHits, err := r.appendHits(t, dst, &meter)
+	if err != nil {
+		return nil, err
 	}
 	if r.request.ForeignNetwork != nil {
-		var err error
 		if dst, err = r.hydrate(ctx, dst, &spans); err != nil {
 			return nil, err
 		}
@@ -95,7 +61,6 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 	}
 	r.stages.done("federating results > format")
 	if f := r.request.Reorder; f != nil {
-		var err error
 		if dst, err = spans.apply(t, dst, f, r.deadline()); err != nil {
 			return nil, err
 		}
@@ -114,17 +79,7 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		dst = r.appendQueryVectors(dst)
 	}
 	dst = appendInt(dst, `,"processingTimeMs":`, took)
-	if _, _, paged := r.request.page(); paged {
-		page, perPage := r.request.paging()
-		dst = appendInt(dst, `,"hitsPerPage":`, perPage)
-		dst = appendInt(dst, `,"page":`, page)
-		dst = appendInt(dst, `,"totalPages":`, pages(r.total, perPage))
-		dst = appendInt(dst, `,"totalHits":`, r.total)
-	} else {
-		dst = appendInt(dst, `,"limit":`, r.request.Limit)
-		dst = appendInt(dst, `,"offset":`, r.request.Offset)
-		dst = appendInt(dst, `,"estimatedTotalHits":`, r.total)
-	}
+	dst = r.appendPage(dst)
 	if r.request.Suggest {
 		dst = appendSuggestions(dst, r.suggestions)
 	}
@@ -132,7 +87,7 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		slices.ContainsFunc(r.remotes, func(a *RemoteAnswer) bool { return a.semantic }) {
 		dst = appendInt(dst, `,"semanticHitCount":`, semanticHits)
 	}
-	dst, err := r.appendFacets(t, dst)
+	dst, err = r.appendFacets(t, dst)
 	if err == nil && r.aggregations != nil {
 		dst, err = appendAggregations(t, dst, r.aggregations, r.request.aggregationsCode())
 	}
@@ -155,6 +110,60 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		dst = r.allStages().appendJSON(append(dst, `,"performanceDetails":`...), nil)
 	}
 	return append(dst, '}'), nil
+}
+
+// appendHits appends the hits, and returns where they are and how many were found by meaning.
+func (r *FederatedResponse) appendHits(t turns.Turn, dst []byte, meter *budget.Meter) (_ []byte, spans hitSpans, semanticHits int, err error) {
+	writers := make(map[*federated]*hitWriter)
+	spans.begin = len(dst)
+	for i, h := range r.hits {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if h.pinned {
+			spans.pinned = append(spans.pinned, i)
+		}
+		if h.remote != nil {
+			hit := h.theirs()
+			if err := meter.Grown(len(dst)); err != nil {
+				return nil, spans, 0, err
+			}
+			dst = hit.appendShown(dst, h.remote.Remote)
+			if slices.ContainsFunc(hit.values, isSimilarity) {
+				semanticHits++
+			}
+			spans.ends = append(spans.ends, len(dst))
+			continue
+		}
+		w := r.hitWriter(t, writers, h.query, len(dst), meter)
+		hit := h.own()
+		w.place = nil
+		if h.pinned {
+			w.place = &h.query.ranking.pins[h.hit].at
+		}
+		if dst, err = w.append(dst, hit); err != nil {
+			return nil, spans, 0, err
+		}
+		if bySimilarity(hit) {
+			semanticHits++
+		}
+		spans.ends = append(spans.ends, len(dst))
+	}
+	return dst, spans, semanticHits, nil
+}
+
+// appendPage appends which hits the page has, and how many there are.
+func (r *FederatedResponse) appendPage(dst []byte) []byte {
+	if _, _, paged := r.request.page(); !paged {
+		dst = appendInt(dst, `,"limit":`, r.request.Limit)
+		dst = appendInt(dst, `,"offset":`, r.request.Offset)
+		return appendInt(dst, `,"estimatedTotalHits":`, r.total)
+	}
+	page, perPage := r.request.paging()
+	dst = appendInt(dst, `,"hitsPerPage":`, perPage)
+	dst = appendInt(dst, `,"page":`, page)
+	dst = appendInt(dst, `,"totalPages":`, pages(r.total, perPage))
+	return appendInt(dst, `,"totalHits":`, r.total)
 }
 
 // appendGroups moves the hits at the end of an answer into their groups.

@@ -312,7 +312,7 @@ func FuzzPeerAnswer(f *testing.F) {
 			return
 		}
 		remotes := []*RemoteAnswer{a}
-		m := newMerger(turns.Of(t.Context()), nil, remotes, new(parts), &[]string{"g"}[0], nil, nil)
+		m := (&FederatedResponse{request: &FederatedRequest{}, remotes: remotes}).newMerger(turns.Of(t.Context()), &federationPlan{distinct: &[]string{"g"}[0]}, nil)
 		for _, h := range weave(m.pins(federatedPins(nil, remotes)), m.next, 0, 100) {
 			if shown := h.theirs().appendShown(nil, "r"); !h.spoilt() && !json.Valid(shown) {
 				t.Errorf("%q is invalid JSON", shown)

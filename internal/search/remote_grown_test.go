@@ -200,10 +200,13 @@ func read(what string, body []byte, asked *Asked, reading *Reading) (*RemoteAnsw
 	return ParseRemote("r", body, asked, reading)
 }
 
+var emptyRequest FederatedRequest // its memory is not that of an answer
+
 // use merges and shows an answer like a search, and returns how much was charged.
 func (a *RemoteAnswer) use(t turns.Turn) error {
 	g := "g"
-	m := newMerger(t, nil, []*RemoteAnswer{a}, new(parts), &g, nil, nil)
+	r := FederatedResponse{request: &emptyRequest, remotes: []*RemoteAnswer{a}}
+	m := r.newMerger(t, &federationPlan{distinct: &g}, nil)
 	for _, h := range weave(m.pins(federatedPins(nil, []*RemoteAnswer{a})), m.next, 0, 20) {
 		h.theirs().appendShown(nil, "r")
 	}
