@@ -1,4 +1,6 @@
 // Requests to the server that this page comes from. The key is kept in this variable alone: it goes with the page.
+import {again} from "./dom.js";
+
 let key = "";
 
 export function useKey(value) { key = value; }
@@ -50,6 +52,12 @@ export async function ask(path, {method, body, signal, whole} = {}) {
   if (!answer.ok) throw new Failure(answer.status, value);
   return value;
 }
+
+/** whenBack calls f, until signal ends, once a server that was silent answers again: it may have been restarted. */
+export const whenBack = (f, signal) => again(async () => {
+  await ask("/health", {signal});
+  await f();
+}, 2000, signal);
 
 /** turns gives each request of a kind a signal that ends when the next one begins: an older answer is never shown. */
 export function turns(signal) {

@@ -1,6 +1,6 @@
 // The page: who is asked for a key, which part is shown, and what the address bar remembers of it (never a key).
-import {ask, hasKey, Silence, useKey} from "./api.js";
-import {again, h, later, say, whenFailing} from "./dom.js";
+import {ask, hasKey, Silence, useKey, whenBack} from "./api.js";
+import {h, later, say, whenFailing} from "./dom.js";
 import {searchView} from "./search.js";
 import {documentsView} from "./documents.js";
 import {settingsView} from "./settings.js";
@@ -93,11 +93,10 @@ async function open() {
     hint.remove();
     if (signal.aborted) return;
     failed(error);
-    if (error instanceof Silence) again(async () => { // the server may have been restarted
-      await ask("/health", {signal});
+    if (error instanceof Silence) whenBack(() => {
       write();
-      await begin();
-    }, 2000, signal);
+      return begin();
+    }, signal);
   }
 }
 

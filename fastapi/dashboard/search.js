@@ -1,5 +1,5 @@
 // Search as one types, with everything that narrows and orders it, and why hits stand where they do.
-import {ask, curl, ended, hasToken, indexPath, Silence, turns} from "./api.js";
+import {ask, curl, ended, hasToken, indexPath, Silence, turns, whenBack} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {bars, roundStep} from "./chart.js";
 import {compare} from "./compare.js";
@@ -194,10 +194,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
         return;
       }
       clear();
-      if (error instanceof Silence) again(async () => { // the server may have been restarted
-        await ask("/health", {signal: own});
-        await search();
-      }, 2000, own);
+      if (error instanceof Silence) whenBack(search, own);
       throw error;
     }
   }
