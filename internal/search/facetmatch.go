@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"math"
 	"slices"
 	"strings"
 
@@ -337,100 +336,3 @@ func (m *facetMatches) appendFirst(ctx context.Context, values []facetValue, can
 	}
 	return values, ctx.Err()
 }
-
-// mostFrequentMatches returns the limit matching values that most candidates have, the most frequent first and among equal counts
-// those that are spelt last.
-func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatches, candidates []*roaring.Bitmap, field facetField, limit int,
-	all *lowestSpellings) ([]facetValue, error) {
-	if limit == 0 || len(found) == 0 {
-		return nil, nil
-	}
-	size, counting := 0, 0
-	for i, m := range found {
-		m.count(candidates[i], math.MaxInt)
-		size += m.size()
-		counting += int(candidates[i].GetCardinality())
-	}
-	if values, ok, err := countedMatches(v, found, field, limit, all); ok || err != nil {
-		return values, err
-	}
-	// If there are many values, those without candidates in a segment are also walked, for their spelling; a few are looked up.
-	everywhere := all.some && counting >= size/manyPerSpelt
-	ords := make([][]int, len(found))
-	var open []*facetSource
-	down := func(s *facetSource) bool {
-		list := ords[s.segment]
-		for len(list) > 0 {
-			s.at, list = list[len(list)-1], list[:len(list)-1]
-			if everywhere || s.count(s.at) > 0 {
-				ords[s.segment] = list
-				return s.load()
-			}
-		}
-		ords[s.segment] = nil
-		return false
-	}
-	for i, m := range found {
-		looked := *m
-		if everywhere {
-			looked.counts = ordinalCounts{Ordinals: aggregate.Ordinals{Inverse: true}} // inverse: no value is known to have no candidate
-		}
-		looked.each(func(ord int) { ords[i] = append(ords[i], ord) })
-		if len(m.folded) > 0 {
-			slices.Sort(ords[i])
-		}
-		s := &facetSource{in: m.in, segment: i, all: m.counts, size: m.in.column.Strings()}
-		if down(s) {
-			open = append(open, s)
-		}
-	}
-	var best []facetValue // a heap, the last of them on top
-	t, looked := turns.Of(ctx), 0
-	var parts []facetValue
-	for q := newSourceQueue(open, down, true); ; {
-		same := q.next()
-		if len(same) == 0 {
-			break
-		}
-		if looked++; looked%clockValues == 0 {
-			if err := t.Yield(); err != nil {
-				return nil, err
-			}
-		}
-		n := 0
-		for _, s := range same {
-			n += s.count(s.at)
-		}
-		full := len(best) == limit
-		if n == 0 || full && n < best[0].count {
-			continue
-		}
-		parts = parts[:0]
-		for _, s := range same {
-			parts = append(parts, s.value())
-		}
-		// Among equal counts the spelling decides.
-		if everywhere {
-			parts = all.appendIdle(parts)
-		}
-		value := joined(parts)
-		if !everywhere {
-			all.find(&value)
-		}
-		if err := value.spell(field); err != nil {
-			return nil, err
-		}
-		if !full || beforeByCount(value, best[0]) < 0 {
-			best = keepBest(best, limit, value, behindByCount)
-		}
-	}
-	slices.SortFunc(best, beforeByCount)
-	return best, nil
-}
-
-// beforeByCount orders values with known spellings: the most frequent first, among equal counts those that are spelt last.
-func beforeByCount(a, b facetValue) int {
-	return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
-}
-
-func behindByCount(a, b facetValue) bool { return beforeByCount(a, b) > 0 }

@@ -2,15 +2,10 @@ package search
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
-	"svc/internal/index"
 	"svc/internal/settings"
-	"svc/internal/turns"
 )
 
 // facetOrder is the meaning of an order of facet values for all code that lists them.
@@ -69,49 +64,4 @@ func arrangeByValue(values []facetValue, q *facetQuery) {
 	if q != nil {
 		sortByFold(values, q.locales)
 	}
-}
-
-// matchedValues are the strings of a facet that a facet search matched, by segment.
-type matchedValues struct {
-	view       *index.View
-	field      facetField
-	found      []*facetMatches
-	candidates []*roaring.Bitmap // of each of found
-	query      *facetQuery       // nil: none
-	limit      int               // of values
-	all        *lowestSpellings
-}
-
-// merged returns the first values of each segment, limit of each at most, in the order of values.
-func (m *matchedValues) merged(ctx context.Context, limit int) (values []facetValue, err error) {
-	for i, of := range m.found {
-		if values, err = of.appendFirst(ctx, values, m.candidates[i], limit); err != nil {
-			return nil, err
-		}
-	}
-	return new(facetMemory).merge(values), nil
-}
-
-// first returns the first values in their order, spelled as documents have them.
-func (m *matchedValues) first(ctx context.Context) ([]facetValue, error) {
-	values, err := m.merged(ctx, m.limit)
-	if err != nil {
-		return nil, err
-	}
-	if m.query != nil { // values found by their folded forms are sorted by these
-		sortByFold(values, m.query.locales)
-	}
-	values = firstOfValues(values, m.limit)
-	turn := turns.Of(ctx)
-	for i := range values {
-		m.all.find(&values[i])
-		if err := cmp.Or(turn.Yield(), values[i].spell(m.field)); err != nil {
-			return nil, err
-		}
-	}
-	return values, nil
-}
-
-func (m *matchedValues) mostFrequent(ctx context.Context) ([]facetValue, error) {
-	return mostFrequentMatches(ctx, m.view, m.found, m.candidates, m.field, m.limit, m.all)
 }

@@ -5,51 +5,50 @@ import (
 	"slices"
 
 	"svc/internal/aggregate"
-	"svc/internal/index"
 	"svc/internal/resultcache"
 	"svc/segment"
 )
 
-// countedMatches is mostFrequentMatches by the numbers of values, for many of them. It returns false if that is not faster.
+// byNumber is mostFrequent by the numbers of values, for many of them. It returns false if that is not faster.
 //
 // Among equal counts the spelling decides. Most values are spelt like their normalised form: among these the last in the order of the
 // columns are the last. All others are read.
-func countedMatches(v *index.View, found []*facetMatches, field facetField, limit int, all *lowestSpellings) ([]facetValue, bool, error) {
+func (m *matchedValues) byNumber() ([]facetValue, bool, error) {
 	size, values, respelt := 0, 0, 0
-	for _, m := range found {
-		size += m.size()
+	for _, of := range m.found {
+		size += of.size()
 	}
 	if size < fewValues {
 		return nil, false, nil
 	}
-	for _, c := range all.columns {
+	for _, c := range m.all.columns {
 		values += c.in.column.Strings()
-		respelt += len(respeltOf(c.in.column, field.id, v.Cache.OfFile(c.segment)))
+		respelt += len(respeltOf(c.in.column, m.field.id, m.view.Cache.OfFile(c.segment)))
 	}
 	if values > size*matchedShare || respelt*respeltShare > size {
 		return nil, false, nil
 	}
-	sources := make([]*facetSource, len(all.columns))
-	only := make([]*facetMatches, len(all.columns))
-	for i, c := range all.columns {
+	sources := make([]*facetSource, len(m.all.columns))
+	only := make([]*facetMatches, len(m.all.columns))
+	for i, c := range m.all.columns {
 		only[i] = &facetMatches{in: c.in, segment: c.segment, counts: ordinalCounts{Ordinals: aggregate.Ordinals{Strings: true, Column: c.in.column}}, folds: new(foldedValues)}
-		for _, m := range found {
-			if m.segment == c.segment {
-				only[i] = m
+		for _, of := range m.found {
+			if of.segment == c.segment {
+				only[i] = of
 			}
 		}
 		sources[i] = &facetSource{in: c.in, segment: c.segment, all: only[i].counts, size: c.in.column.Strings()}
 	}
-	c := newNumberedCounts(v, field.id, sources, only)
-	least, more := c.leastOf(limit)
-	best := make([]counted, 0, min(limit, len(c.counts)))
+	c := newNumberedCounts(m.view, m.field.id, sources, only)
+	least, more := c.leastOf(m.limit)
+	best := make([]counted, 0, min(m.limit, len(c.counts)))
 	add := func(s *facetSource, ord, count int) {
 		best = append(best, counted{count: count, seen: len(best), source: s, ord: ord})
 	}
 	c.each(least+1, add)
 	if least > 0 {
 		for _, s := range sources {
-			for _, ord := range respeltOf(s.in.column, field.id, v.Cache.OfFile(s.segment)) {
+			for _, ord := range respeltOf(s.in.column, m.field.id, m.view.Cache.OfFile(s.segment)) {
 				if number := c.of.Of(s.segment, ord); int(c.counts[number]) == least {
 					c.counts[number] = 0
 					add(s, int(ord), least)
@@ -57,18 +56,18 @@ func countedMatches(v *index.View, found []*facetMatches, field facetField, limi
 			}
 		}
 	}
-	for _, last := range c.endOf(least, limit-more, true) {
+	for _, last := range c.endOf(least, m.limit-more, true) {
 		add(last.source, last.ord, least)
 	}
 	top := (&topList{heap: best}).values(sources)
 	for i := range top {
-		all.find(&top[i])
-		if err := top[i].spell(field); err != nil {
+		m.all.find(&top[i])
+		if err := top[i].spell(m.field); err != nil {
 			return nil, false, err
 		}
 	}
 	slices.SortFunc(top, beforeByCount)
-	return top[:min(len(top), limit)], true, nil
+	return top[:min(len(top), m.limit)], true, nil
 }
 
 // matchedShare is the share of a field's values that has to match for clearing a count per value to be faster than comparing the

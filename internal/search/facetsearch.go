@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -161,12 +160,7 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 	if len(numbers) == 0 {
 		return orderOf(field.order).matches(m, ctx)
 	}
-	// All strings are looked at: one may look like a number.
-	found, err := m.merged(ctx, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	return withNumbers(t, numbers, found, q, field, limit, &all, countBoth(v, id, func(seg int) *roaring.Bitmap { return candidates[seg] }))
+	return m.withNumbers(ctx, numbers, countBoth(v, id, func(seg int) *roaring.Bitmap { return candidates[seg] }))
 }
 
 // sortByFold sorts values by their folded forms. Equal ones keep their order.
