@@ -64,40 +64,13 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 		m.bytes += f.bytes
 	}
 
-	// As it is written.
-	for i, f := range d.lookups {
-		if m.Words[i] = f.exact; s.stop {
-			m.Words[i] = f.exact[:f.stops:f.stops]
-		}
-		if len(m.Words[i]) > 0 {
-			m.Exists = m.Exists || alive(ix.Segments[i], f.exact[0], f.exactRow, d.written())
-		}
-	}
-	whole, err := d.choose(zero, maxPrefixWords, maxPrefixWords, m.Levels[0].Postings)
-	if err != nil {
+	if err := d.matchWritten(m, fields); err != nil {
 		return nil, err
 	}
-	m.forms = &forms{prefix: s.prefix}
-	if s.prefix {
-		if m.Wide, m.forms.lists, err = d.shown(m, whole); err != nil {
-			return nil, err
-		}
-	}
-	for _, words := range ix.synonyms(s.words) {
-		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
-	}
-
-	for _, words := range s.readings {
-		if len(words) > 1 || words[0] != d.word {
-			m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
-		}
-	}
-
 	if s.written {
 		ix.segmentRows(m, s, fields)
 		return m, nil
 	}
-
 	if err := d.misspelt(m); err != nil {
 		return nil, err
 	}
@@ -117,6 +90,40 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 		m.forms.lists = append(m.forms.lists, []string{d.word})
 	}
 	return m, nil
+}
+
+// matchWritten adds to a match what the word matches as it is written: itself, words that begin with a prefix, synonyms and other
+// readings.
+func (d *derivation) matchWritten(m *Match, fields FieldSet) error {
+	ix, s := d.resolver, d.pattern
+	for i, f := range d.lookups {
+		if m.Words[i] = f.exact; s.stop {
+			m.Words[i] = f.exact[:f.stops:f.stops]
+		}
+		if len(m.Words[i]) > 0 {
+			m.Exists = m.Exists || alive(ix.Segments[i], f.exact[0], f.exactRow, d.written())
+		}
+	}
+	whole, err := d.choose(zero, maxPrefixWords, maxPrefixWords, m.Levels[0].Postings)
+	if err != nil {
+		return err
+	}
+	m.forms = &forms{prefix: s.prefix}
+	if s.prefix {
+		if m.Wide, m.forms.lists, err = d.shown(m, whole); err != nil {
+			return err
+		}
+	}
+	for _, words := range ix.synonyms(s.words) {
+		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
+	}
+
+	for _, words := range s.readings {
+		if len(words) > 1 || words[0] != d.word {
+			m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
+		}
+	}
+	return nil
 }
 
 // misspelt adds the words at one typo and at two typos to the levels of a match.

@@ -5,7 +5,7 @@
 // and one for each n-gram, as "note book" also means "notebook". An interpretation of the query is a path through the
 // nodes. Package rank chooses among paths.
 //
-// A node matches at three levels: as it is written, with one typo or as two words, and with two typos. What it matches
+// A node matches at three levels: as it is written, with one typo or as two words, and with two typos.
 // The words that a node matches are derived from the dictionaries of all segments together (derive.go). Limits on typos and prefixes
 // count words of the whole index, so the result does not depend on how documents are spread over segments. The contribution of one
 // segment is cached with the segment (lookup.go for the terms, piece.go for the rows); a view combines them (match.go).
