@@ -115,12 +115,7 @@ func (ix *Index) commit(c *change) (err error) {
 	for _, f := range c.add {
 		f.setNamed()
 	}
-	for _, f := range cur.files {
-		f.unnamed.Store(!slices.Contains(next.files, f))
-	}
-	if cur.kept != nil {
-		cur.kept.unnamed.Store(cur.kept != next.kept)
-	}
+	cur.unnameBut(next)
 	ix.current.Store(next)
 	cur.Release()
 	ix.catalog.work.count(c)

@@ -133,12 +133,7 @@ func (ix *Index) install(m *manifest, b []byte) error {
 		cur.Release()
 		return err
 	}
-	for _, f := range cur.files {
-		f.unnamed.Store(!slices.Contains(next.files, f))
-	}
-	if cur.kept != nil {
-		cur.kept.unnamed.Store(cur.kept != next.kept)
-	}
+	cur.unnameBut(next)
 	ix.removeTombstones(replacedTombstones(was, in.stones))
 	ix.sweepLocked(cur, m)
 	cur.Release()

@@ -75,6 +75,16 @@ func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.L
 	v.older = sync.OnceValue(v.findOlder)
 }
 
+// unnameBut marks the files of v that next does not have: no manifest names them any more, so they are removed at their last release.
+func (v *View) unnameBut(next *View) {
+	for _, f := range v.files {
+		f.unnamed.Store(!slices.Contains(next.files, f))
+	}
+	if v.kept != nil {
+		v.kept.unnamed.Store(v.kept != next.kept)
+	}
+}
+
 // readAhead has what searches need of the segments read, once each.
 func (v *View) readAhead() {
 	if !v.cold.Swap(false) {
