@@ -413,9 +413,9 @@ func (l *Places) Next() (int, bool) {
 // Sound reports whether all places could be read so far.
 func (l *Places) Sound() bool { return l.left >= 0 }
 
-// verify checks all of a part: that its words are in one form each, and in one of inner words at most.
+// verify checks all of a part: that its words are in one form each. They may be in several of inner words.
 func (p *ConcordancePart) verify() error {
-	words, inner := make([]uint64, (p.Words+63)/64), make([]uint64, (p.Words+63)/64)
+	words := make([]uint64, (p.Words+63)/64)
 	s := p.scan(0)
 	var before []byte
 	cutBefore, forms, total := false, 0, 0
@@ -426,23 +426,20 @@ func (p *ConcordancePart) verify() error {
 		before, cutBefore = append(before[:0], s.form...), s.cut
 		forms++
 		l := s.places()
-		seen := words
 		_, isInner := CutInnerForm(s.form)
-		if isInner {
-			seen = inner
-		}
 		for {
 			n, ok := l.Next()
 			if !ok {
 				break
 			}
-			if seen[n/64]>>(n%64)&1 != 0 {
+			if isInner {
+				continue
+			}
+			if words[n/64]>>(n%64)&1 != 0 {
 				return p.damaged("word %d has two forms", n)
 			}
-			seen[n/64] |= 1 << (n % 64)
-			if !isInner {
-				total++
-			}
+			words[n/64] |= 1 << (n % 64)
+			total++
 		}
 		if !l.Sound() {
 			return p.damaged("the places of form %d are not sound", forms-1)

@@ -149,7 +149,7 @@ func (w *Concordancer) Word(form []byte) {
 	w.gone = len(w.words) > maxPartWords
 }
 
-// Inner takes an inner word that ends in the last word, by its form. A word has at most one.
+// Inner takes an inner word that ends in the last word, by its form. A word may have several different ones.
 func (w *Concordancer) Inner(form []byte) {
 	if w.gone {
 		return

@@ -35,7 +35,8 @@ type concord struct {
 	base, known, end int
 	found            []uint64 // a bit a word: it has a class, or an inner word that ends in it does
 	classes          []uint16
-	inner            []uint16 // classes of the inner words; nil until there is one
+	inner            []uint16 // classes of the Chinese inner words; nil until there is one
+	within           []uint16 // of the other inner words, the first list that has one, from 1; nil until there is one
 	at               int      // word to look at next
 
 	takenWord int  // where the last match ends
@@ -83,8 +84,17 @@ type openPlaces struct {
 	segment.Places
 	at    int // word of the text
 	class uint16
-	inner bool
+	of    placesOf
 }
+
+// placesOf is what places are of.
+type placesOf uint8
+
+const (
+	wordPlaces placesOf = iota
+	innerPlaces
+	partPlaces // inner words of Korean, Thai and Khmer
+)
 
 // openPlacesBytes is about how many bytes one takes.
 const openPlacesBytes = 96
@@ -150,6 +160,10 @@ func (c *concord) prepare(h *highlighter) {
 	}
 	for _, k := range c.keys {
 		if !text.IsOfInner(k.text) {
+			if k.list >= 0 && text.MayBePart(k.text) {
+				k.text = segment.InnerForm(k.text)
+				c.keys = append(c.keys, k)
+			}
 			continue
 		}
 		if k.prefix && utf8.RuneCountInString(k.text) == 1 {
@@ -185,7 +199,7 @@ func (c *concord) prepare(h *highlighter) {
 func (c *concord) begin(text *segment.Concordance, fingerprint uint64) {
 	c.text, c.print, c.next, c.open, c.stale = text, fingerprint, 0, c.open[:0], false
 	c.base, c.known, c.end, c.at, c.found, c.classes = 0, 0, 0, 0, c.found[:0], c.classes[:0]
-	c.inner, c.takenWord, c.covers = c.inner[:0], -1, false
+	c.inner, c.within, c.takenWord, c.covers = c.inner[:0], c.within[:0], -1, false
 }
 
 // more looks further words up. It reports false at the end.
@@ -210,6 +224,9 @@ func (c *concord) more() (bool, error) {
 		if len(c.inner) > 0 {
 			c.inner = append(c.inner, make([]uint16, more)...)
 		}
+		if len(c.within) > 0 {
+			c.within = append(c.within, make([]uint16, more)...)
+		}
 	}
 	for i := 0; i < len(c.open); {
 		p := &c.open[i]
@@ -220,13 +237,21 @@ func (c *concord) more() (bool, error) {
 				break
 			}
 			c.found[(at-c.base)/64] |= 1 << ((at - c.base) % 64)
-			if p.inner {
+			switch p.of {
+			case wordPlaces:
+				c.classes[at-c.base] = p.class
+			case innerPlaces:
 				if len(c.inner) == 0 {
 					c.inner = append(c.inner, make([]uint16, len(c.classes))...)
 				}
 				c.inner[at-c.base] = p.class
-			} else {
-				c.classes[at-c.base] = p.class
+			default:
+				if len(c.within) == 0 {
+					c.within = append(c.within, make([]uint16, len(c.classes))...)
+				}
+				if first := &c.within[at-c.base]; *first == 0 || p.class < *first {
+					*first = p.class
+				}
 			}
 			next, ok := p.Next()
 			if !ok {
@@ -259,11 +284,18 @@ func (c *concord) openPart() error {
 	var full error
 	found := func(form []byte, cut bool, places segment.Places) {
 		form, inner := segment.CutInnerForm(form)
-		of := class
-		if of == 0 {
+		of, kind := class, wordPlaces
+		if inner {
+			kind = innerPlaces
+		}
+		switch {
+		case inner && text.MayBePart(string(form)):
+			kind = partPlaces
+			of = uint16(1 + c.find.word(string(form)).list)
+		case of == 0:
 			of = c.classOf(string(form))
 		}
-		if c.parts {
+		if c.parts && kind != partPlaces {
 			of |= c.partOf(form, inner, of > 0)
 		}
 		if c.stale = c.stale || cut; of == 0 || c.stale || full != nil {
@@ -273,7 +305,7 @@ func (c *concord) openPart() error {
 			full = c.room.Hold(n * openPlacesBytes)
 		}
 		if at, ok := places.Next(); ok {
-			c.open = append(c.open, openPlaces{places, c.part.First + at, of, inner})
+			c.open = append(c.open, openPlaces{places, c.part.First + at, of, kind})
 		} else {
 			c.stale = true
 		}
@@ -325,6 +357,9 @@ func (c *concord) forget() {
 	c.classes = slices.Delete(c.classes, 0, words)
 	if len(c.inner) > 0 {
 		c.inner = slices.Delete(c.inner, 0, words)
+	}
+	if len(c.within) > 0 {
+		c.within = slices.Delete(c.within, 0, words)
 	}
 	c.base += words
 }
@@ -380,6 +415,10 @@ func (c *concord) match() (match, bool, error) {
 		if err != nil {
 			return match{}, false, err
 		}
+		if last == noClass && len(c.within) > 0 && c.within[w-c.base] > 0 {
+			last = c.within[w-c.base]
+			m = c.ofList(int(last)-1, w)
+		}
 		if c.at = w + 1; last == noClass {
 			continue
 		}
@@ -412,8 +451,13 @@ func (c *concord) ofClass(of uint16, w int) (match, uint16, error) {
 	if class.list < 0 {
 		return match{}, noClass, nil
 	}
-	list := &c.find.words[class.list]
-	return match{firstWord: w, lastWord: w, firstTerm: list.First, lastTerm: list.Last, list: class.list}, of, nil
+	return c.ofList(class.list, w), of, nil
+}
+
+// ofList is the match of a word with a list of words.
+func (c *concord) ofList(list, w int) match {
+	l := &c.find.words[list]
+	return match{firstWord: w, lastWord: w, firstTerm: l.First, lastTerm: l.Last, list: list}
 }
 
 // ofInner is ofClass for the inner word that ends in a word. It agrees with textScan.ofInner.

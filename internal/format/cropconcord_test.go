@@ -25,9 +25,9 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	common := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "我们去北京", "飞机场旁边", "大学生", "电影院", "待處理", "研究生院", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "x-ray", "e. g", "C++", "ไทย", "camelCase", "emoji😀", "naïve", "of", "the", "a", "to", "\n\n", "…", "\x01b"}
 	chinese := []string{"大学生", "电影院", "学生", "影院", "院", "生", "学", "研究生院", "研究生"}
+	parted := []string{"서울대학교에서", "대학교", "학교", "한국전력공사", "มีประวัติศาสตร์", "ประวัติ", "สถานีรถไฟ", "สถานี", "នាយករដ្ឋមន្ត្រី"}
 	plain := []string{"lorem", "ipsum", "dolor", "sit", "amet", "Fast", "python", "unix", "like", "system", "3", "x", "the", "a", "of"}
-	body := func(size int) string {
-		words := [][]string{common, plain, chinese}[rng.IntN(3)]
+	body := func(size int, words []string) string {
 		rare := rng.IntN(3) == 0 // few words are in a query
 		var b strings.Builder
 		for b.Len() < size {
@@ -40,14 +40,18 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 		}
 		return b.String()
 	}
-	agreed, inner := 0, 0
-	for round := range 14 {
+	agreed, inner, parts := 0, 0, 0
+	for round := range 16 {
 		docs, size, queries := make([]string, 1+rng.IntN(2)), segment.LongText+1+rng.IntN(60_000), 25
 		if round == 0 {
 			docs, size, queries = docs[:1], 1_200_000, 8 // in two parts
 		}
 		for i := range docs {
-			docs[i] = fmt.Sprintf(`{"id":%d,"title":"t","body":%s}`, i, jsontext.AppendQuoted(nil, []byte(body(size))))
+			words := [][]string{common, plain, chinese, parted}[rng.IntN(4)]
+			if round%5 == 1 {
+				words = parted
+			}
+			docs[i] = fmt.Sprintf(`{"id":%d,"title":"t","body":%s}`, i, jsontext.AppendQuoted(nil, []byte(body(size, words))))
 		}
 		change := []string{
 			`"separatorTokens":["x","&","été"]`, `"nonSeparatorTokens":["-","."]`, `"dictionary":["e. g","x-ray"]`, `"separatorTokens":[". l"]`,
@@ -55,29 +59,34 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 			`"stopWords":["the","of","-"]`,
 		}[rng.IntN(7)]
 		v := viewOf(t, `{"searchableAttributes":["body"],`+change+`}`, docs...)
-		found, ofInner := cropsForQueriesAgree(t, rng, v, queries, slices.Concat(common, plain, chinese, chinese, []string{"filler7", "filler12"}))
-		agreed, inner = agreed+found, inner+ofInner
+		found, ofInner, ofParts := cropsForQueriesAgree(t, rng, v, queries, slices.Concat(common, plain, chinese, chinese, parted, []string{"filler7", "filler12"}))
+		agreed, inner, parts = agreed+found, inner+ofInner, parts+ofParts
 	}
 	if inner < 20 {
 		t.Errorf("only %d inner words were found in concordances", inner)
+	}
+	if parts < 10 {
+		t.Errorf("only %d concordances had inner words of Korean, Thai or Khmer", parts)
 	}
 	if agreed < 100 {
 		t.Errorf("only %d crops used concordances", agreed)
 	}
 }
 
-// cropsForQueriesAgree compares crops for a number of queries, and returns the numbers of crops and of inner words found.
-func cropsForQueriesAgree(t *testing.T, rng *rand.Rand, v *index.View, queries int, words []string) (agreed, inner int) {
+// cropsForQueriesAgree compares crops for a number of queries, and returns the numbers of crops, of Chinese inner words found, and of
+// concordances with others.
+func cropsForQueriesAgree(t *testing.T, rng *rand.Rand, v *index.View, queries int, words []string) (agreed, inner, parts int) {
 	t.Helper()
 	for range queries {
-		found, ofInner := cropsOfViewAgree(t, rng, v, words)
-		agreed, inner = agreed+found, inner+ofInner
+		found, ofInner, ofParts := cropsOfViewAgree(t, rng, v, words)
+		agreed, inner, parts = agreed+found, inner+ofInner, parts+ofParts
 	}
-	return agreed, inner
+	return agreed, inner, parts
 }
 
-// cropsOfViewAgree compares crops of all documents for a random query, and returns the numbers of crops and of inner words found.
-func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []string) (agreed, inner int) {
+// cropsOfViewAgree compares crops of all documents for a random query, and returns the numbers of crops, of Chinese inner
+// words found, and of concordances with others.
+func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []string) (agreed, inner, parts int) {
 	t.Helper()
 	info := v.Fields.InfoOf("body")
 	form := func() string {
@@ -87,6 +96,9 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 			return s
 		}
 		token := tokens[rng.IntN(len(tokens))]
+		if n := len(token.Parts); n > 0 && rng.IntN(2) == 0 {
+			return token.Parts[rng.IntN(n)].Form
+		}
 		if token.Inner.Form != "" && rng.IntN(2) == 0 {
 			return token.Inner.Form
 		}
@@ -141,12 +153,15 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 				t.Fatalf("%+v: the concordance is used: %v, error %v", h, ok, err)
 			}
 			if unfit {
-				return 0, 0
+				return 0, 0, 0
 			}
 			for _, m := range byConcordance.near {
 				if m.inner || m.touches {
 					inner++
 				}
+			}
+			if c := &byConcordance.concord; slices.ContainsFunc(c.within, func(list uint16) bool { return list > 0 }) {
+				parts++
 			}
 			concordance := tails[0].Concordance()
 			var full []byte
@@ -179,7 +194,7 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 			}
 		}
 	}
-	return agreed, inner
+	return agreed, inner, parts
 }
 
 // TestUnsuitableConcordances checks that a concordance is not used if its fingerprint differs, or if the text has a word that it lacks.

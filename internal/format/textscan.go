@@ -124,7 +124,7 @@ func (r *textScan) pass(words int) bool {
 func (r *textScan) next(before int) (m match, ok bool) {
 	for r.at < before && !r.due() {
 		token, at := r.word(r.at)
-		if r.ofWord(token, at, &m) || token.Inner.Form != "" && r.ofInner(token, at, &m) {
+		if r.ofWord(token, at, &m) || token.Inner.Form != "" && r.ofInner(token, at, &m) || len(token.Parts) > 0 && r.ofParts(token, at, &m) {
 			r.take(&m)
 			return m, true
 		}
@@ -133,9 +133,12 @@ func (r *textScan) next(before int) (m match, ok bool) {
 	if r.at != before {
 		return m, false
 	}
-	// An inner word that ends in the next word begins before it. If the last match is only a part of that word, so does what is left.
+	// An inner word that ends in the next word may begin before it. If the last match is only a part of that word, so does what is left.
 	token, at := r.word(before)
-	if token == nil || token.Inner.Form == "" || r.ofWord(token, at, &m) || !r.ofInner(token, at, &m) || m.start >= token.Start {
+	if token == nil || token.Inner.Form == "" && len(token.Parts) == 0 || r.ofWord(token, at, &m) {
+		return match{}, false
+	}
+	if !(token.Inner.Form != "" && r.ofInner(token, at, &m) || r.ofParts(token, at, &m)) || m.start >= token.Start {
 		return match{}, false
 	}
 	r.take(&m)
@@ -175,6 +178,26 @@ func (r *textScan) ofInner(t *text.Token, at int, m *match) bool {
 		m.inner = true
 	}
 	return m.start < m.end
+}
+
+// ofParts finds the match of an inner word of Korean, Thai or Khmer that ends in the next word, the token at: of the first list with one.
+// If the match before ends in it, only the text after that is a match.
+func (r *textScan) ofParts(t *text.Token, at int, m *match) bool {
+	first := formMatch{list: -1}
+	var in *text.Inner
+	for i := range t.Parts {
+		if h := r.find.word(t.Parts[i].Form); h.list >= 0 && (first.list < 0 || h.list < first.list) {
+			first, in = h, &t.Parts[i]
+		}
+	}
+	if in == nil || !r.inList(t, at, first, in.Start, in.End, m) {
+		return false
+	}
+	if m.end <= r.taken {
+		m.end = in.End
+	}
+	m.start = max(m.start, r.taken)
+	return true
 }
 
 // inList makes the match of the next word, the token at, or of the inner word that ends in it, with a list of words. It returns false for

@@ -19,6 +19,7 @@ type derivation struct {
 	budget        int
 	all, tolerant FieldSet
 	infix         FieldSet                // where words that contain the word count; nil: nowhere
+	parted        bool                    // a live document has the word, or one that begins with it if it is a prefix, as an inner word
 	automata      [maxLimit][2]*automaton // by limit; of the word as a whole, and as a prefix
 	lookups       []*lookup               // by segment
 	runs          [runKinds]wordRun       // of the current segment
@@ -179,7 +180,12 @@ func (d *derivation) look(i int, again bool) (*lookup, error) {
 
 // standsAsTyped reports whether a live document of a segment has the word, or one that begins with it if it is a prefix.
 func (d *derivation) standsAsTyped(s segment.Live, f *lookup) bool {
-	return len(f.exact) > 0 && alive(s, f.exact[0], f.exactRow, d.written()) || f.run(zero).live+f.run(wide).live+f.run(begun).live > 0
+	return len(f.exact) > 0 && alive(s, f.exact[0], f.exactRow, d.written()) || f.run(zero).live+f.run(wide).live+f.run(begun).live > 0 || d.standsInside(s, f)
+}
+
+// standsInside reports whether a live document of a segment has the word, or one that begins with it if it is a prefix, as an inner word.
+func (d *derivation) standsInside(s segment.Live, f *lookup) bool {
+	return slices.ContainsFunc(f.parts, func(p segment.Posting) bool { return isLive(s, p, d.written()) })
 }
 
 // lookWritten finds the word as it is written, and words that begin with a prefix.
@@ -212,8 +218,38 @@ func (d *derivation) lookWritten(s segment.Live) (*lookup, error) {
 			}
 		}
 	}
+	if !gram && !d.pattern.stop && text.MayBePart(d.word) {
+		if err := d.lookParts(s, f); err != nil {
+			return nil, err
+		}
+	}
 	d.keep(f, zero, wide, begun)
 	return f, nil
+}
+
+// maxParts is how many inner words count that begin with a prefix, in byte order.
+const maxParts = 100
+
+// lookParts finds the word among inner words, and those that begin with it if it is a prefix of several characters. They count like
+// words that begin with a prefix: the word was not written as such.
+func (d *derivation) lookParts(s segment.Live, f *lookup) error {
+	start := []byte(text.PartEntry(d.word))
+	if d.pattern.prefix && len(d.word) > shortPrefixBytes {
+		it := s.Terms(start, after(start), nil)
+		defer it.Close()
+		for len(f.parts) < maxParts && it.Next() && d.spend(wordSteps) {
+			f.parts = append(f.parts, it.Posting())
+		}
+		if err := it.Err(); err != nil {
+			return err
+		}
+	} else if p, ok := s.Term(start); ok {
+		f.parts = []segment.Posting{p}
+	}
+	r := &d.runs[zero]
+	r.postings = slices.Concat(r.postings, f.parts)
+	r.lead = len(r.postings)
+	return nil
 }
 
 // most returns an upper bound of the number of documents with the word as written, or with a word that begins with it. A document

@@ -86,7 +86,7 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 		ix.segmentRows(m, s, fields)
 	}
 
-	if m.Exists && !s.prefix {
+	if (m.Exists || d.parted) && !s.prefix {
 		m.forms.lists = append(m.forms.lists, []string{d.word})
 	}
 	return m, nil
@@ -103,6 +103,7 @@ func (d *derivation) matchWritten(m *Match, fields FieldSet) error {
 		if len(m.Words[i]) > 0 {
 			m.Exists = m.Exists || alive(ix.Segments[i], f.exact[0], f.exactRow, d.written())
 		}
+		d.parted = d.parted || d.standsInside(ix.Segments[i], f)
 	}
 	whole, err := d.choose(zero, maxPrefixWords, maxPrefixWords, m.Levels[0].Postings)
 	if err != nil {
@@ -132,7 +133,7 @@ func (d *derivation) matchWritten(m *Match, fields FieldSet) error {
 // begin with a misspelt prefix fill up the limit, in byte order, if some word begins as typed. If none does, the user can only mean
 // misspelt words: many more of them count, and again those that most documents have.
 func (d *derivation) misspelt(m *Match) error {
-	asTyped := m.Exists || d.pattern.prefix && len(m.forms.lists[0]) > 0 || d.over // unknown when time is over
+	asTyped := m.Exists || d.parted || d.pattern.prefix && len(m.forms.lists[0]) > 0 || d.over // unknown when time is over
 	longer := make([][]segment.Posting, len(d.Segments))
 	for _, typos := range []runKind{one, two} {
 		postings, most := m.Levels[typos].Postings, maxTypoWords[typos]
@@ -166,8 +167,8 @@ func (d *derivation) misspelt(m *Match) error {
 	return nil
 }
 
-// shown returns the words by which a prefix matches without a typo: itself, if it is a word or wide, else the words that begin with
-// it. words are those of a long prefix.
+// shown returns the words by which a prefix matches without a typo: itself, if it is a word, begins an inner word or is wide, else the
+// words that begin with it. words are those of a long prefix.
 //
 // A short prefix is wide when so many words begin with it, in fields that are not exact, that Meilisearch keeps
 // rows for it as if it were a word. Answers show it: where only the word itself should count, as
@@ -185,7 +186,7 @@ func (d *derivation) shown(m *Match, words []string) (isWide bool, lists [][]str
 			}
 		}
 	}
-	if m.Exists || isWide {
+	if m.Exists || d.parted || isWide {
 		words = []string{d.word}
 	}
 	return isWide, [][]string{words}, nil

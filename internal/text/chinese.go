@@ -57,7 +57,7 @@ func segmentChinese(s []byte, start, end int, g group, yield func(piece) bool) b
 			continue
 		}
 		_, n := utf8.DecodeRune(s[i:end])
-		if !yield(piece{i, i + n, Word, false, false, g}) {
+		if !yield(piece{i, i + n, Word, false, whole, g}) {
 			return false
 		}
 		i += n
@@ -93,14 +93,14 @@ func (run *chineseRun) cut(s []byte, start, end int, g group, yield func(piece) 
 			for j < n && run.choice[j] == j+1 && isAlphanumeric(s[run.at[j]]) {
 				j++
 			}
-			if !yield(piece{run.at[i], run.at[j], Word, false, false, g}) {
+			if !yield(piece{run.at[i], run.at[j], Word, false, whole, g}) {
 				return false
 			}
 			i = j
 			continue
 		}
 		if j-i <= 2 {
-			if !yield(piece{run.at[i], run.at[j], Word, false, false, g}) {
+			if !yield(piece{run.at[i], run.at[j], Word, false, whole, g}) {
 				return false
 			}
 			i = j
@@ -147,10 +147,10 @@ func (run *chineseRun) recut(s []byte, i, j int, g group, yield func(piece) bool
 	for k := 0; k < n; {
 		begin := k
 		k += size[k]
-		if !yield(piece{run.at[i+begin], run.at[i+k], Word, false, false, g}) {
+		if !yield(piece{run.at[i+begin], run.at[i+k], Word, false, whole, g}) {
 			return false
 		}
-		if begin > 0 && pair[begin-1] && !yield(piece{run.at[i+begin-1], run.at[i+begin+1], Word, false, true, g}) {
+		if begin > 0 && pair[begin-1] && !yield(piece{run.at[i+begin-1], run.at[i+begin+1], Word, false, across, g}) {
 			return false
 		}
 	}

@@ -14,7 +14,8 @@ const concordRevision = 3
 type Concorder interface {
 	// Word is the next word, by its folded form, or the entry of a stop word, which is valid during the call.
 	Word(form []byte)
-	// Inner is an inner word that ends in the last word, by its folded form, which is valid during the call.
+	// Inner is an inner word that ends in the last word, by its folded form, which is valid during the call. A word has several
+	// different ones, unless they are Chinese.
 	Inner(form []byte)
 	// Mark says that the text from a byte on can be segmented separately, and how. No token begins before that byte and ends after
 	// it.
@@ -126,17 +127,11 @@ type concording struct {
 // piece takes the next piece.
 func (w *concording) piece(raw []byte, p piece) {
 	a := w.a
-	if p.inner {
-		if form := a.appendInner(w.sc.form[:0], raw, p); w.told && len(form) > 0 {
-			w.sc.form = form
-			w.to.Inner(form)
-		}
-		if w.index != nil {
-			w.index.inner(a, raw, p)
-		}
+	if p.inner != whole {
+		w.inner(raw, p)
 		return
 	}
-	w.told = false
+	w.told, w.sc.parts = false, w.sc.parts[:0]
 	kind := p.kind
 	if kind == Word {
 		kind = a.classify(w.sc, raw, p, false)
@@ -161,6 +156,28 @@ func (w *concording) piece(raw []byte, p piece) {
 		w.index = nil
 	} else if indexed == Word {
 		w.index.spell(raw, form, p.group)
+	}
+}
+
+// inner takes an inner word of the last piece.
+func (w *concording) inner(raw []byte, p piece) {
+	a, sc := w.a, w.sc
+	if p.inner == across {
+		if sc.form = a.appendInner(sc.form[:0], raw, p); w.told && len(sc.form) > 0 {
+			w.to.Inner(sc.form)
+		}
+		if w.index != nil {
+			w.index.inner(a, raw, p)
+		}
+		return
+	}
+	if form := a.partForm(sc, raw, p); len(form) > 0 {
+		if w.told {
+			w.to.Inner(form)
+		}
+		if w.index != nil {
+			w.index.part(form)
+		}
 	}
 }
 

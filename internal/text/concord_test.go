@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func (c *concorded) Mark(at int, r Resume) {
 }
 
 var concordTexts = []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "我们去北京天安门", "한국어를", "Ελλάς", "мир", "السلام عليكم", "کتاب", "3.14", "a_b", "\x01x", "\xff", "x\u0301", "e. g", "C++",
-	"ไทยสวัสดี", "电影院", "大学生", "待處理", "去大学生\u0301", "Donaudampfschifffahrt", "camelCase", "emoji😀s", "１２３", "Ångström", "naïve", "plain", "words", "of", "ASCII", "\x02", "..", "x", ""}
+	"ไทยสวัสดี", "มีประวัติศาสตร์", "สถานีรถไฟ", "서울대학교에서", "ភាសាខ្មែរ", "电影院", "大学生", "待處理", "去大学生\u0301", "Donaudampfschifffahrt", "camelCase", "emoji😀s", "１２３", "Ångström", "naïve", "plain", "words", "of", "ASCII", "\x02", "..", "x", ""}
 
 func concordText(r *rand.Rand) string {
 	texts := concordTexts
@@ -52,14 +53,14 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	defer func(n int) { markApart = n }(markApart)
 	markApart = 1
-	marks, inners := 0, 0
+	marks, inners, parts := 0, 0, 0
 	for range 600 {
 		s := concordText(r)
 		a := New(Config{
 			Dictionary:    []string{"e. g", "ASCII w"}[:r.IntN(3)],
-			Separators:    []string{"_", "été", "x", "&", "院"}[:r.IntN(6)],
+			Separators:    []string{"_", "été", "x", "&", "院", "울"}[:r.IntN(7)],
 			NonSeparators: []string{".", "-", " "}[:r.IntN(4)],
-			StopWords:     []string{"of", ". ", "words", "学生"}[:r.IntN(5)],
+			StopWords:     []string{"of", ". ", "words", "学生", "대학교", "สถานี"}[:r.IntN(7)],
 		})
 		l := []Locales{nil, {}, {"deu"}, {"eng", "swe"}, {"swe"}, {"jpn"}, {"cmn", "jpn"}, {"ara"}, {"eng"}}[r.IntN(9)]
 		tokens := a.Tokens(nil, s, l, false)
@@ -72,6 +73,10 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 			if token.Kind == Word && form != "" {
 				if want = append(want, form); token.Inner.Form != "" {
 					inner = append(inner, fmt.Sprint(len(want), " ", token.Inner.Form))
+				}
+				for _, in := range token.Parts {
+					inner = append(inner, fmt.Sprint(len(want), " ", in.Form))
+					parts++
 				}
 			}
 		}
@@ -133,15 +138,23 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 				if in := &again[i].Inner; in.Form != "" {
 					in.Start, in.End = in.Start+m.at, in.End+m.at
 				}
+				for k := range again[i].Parts {
+					in := &again[i].Parts[k]
+					in.Start, in.End = in.Start+m.at, in.End+m.at
+				}
 			}
-			if !slices.Equal(again, tokens[from:]) {
+			if !sameTokens(again, tokens[from:]) {
 				t.Fatalf("%q from %d on:\n%v\n%v", s, m.at, again, tokens[from:])
 			}
 		}
 	}
-	if marks == 0 || inners == 0 {
-		t.Errorf("%d marks, %d inner words", marks, inners)
+	if marks == 0 || inners == 0 || parts == 0 {
+		t.Errorf("%d marks, %d inner words, %d of them parts", marks, inners, parts)
 	}
+}
+
+func sameTokens(a, b []Token) bool {
+	return slices.EqualFunc(a, b, func(a, b Token) bool { return reflect.DeepEqual(a, b) })
 }
 
 // TestFingerprints checks which settings change a fingerprint, and which do not.

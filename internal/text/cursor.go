@@ -31,10 +31,11 @@ func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, part
 	forms, ends := sc.form[:0], sc.ends[:0]
 	yield := func(p piece) bool {
 		raw := s[p.start:p.end]
-		if p.inner {
-			dst[len(dst)-1].Inner = a.inner(sc, raw, p)
+		if p.inner != whole {
+			dst[len(dst)-1].addInner(a, sc, raw, p)
 			return true
 		}
+		sc.parts = sc.parts[:0]
 		kind := p.kind
 		if kind == Word {
 			kind = a.classify(sc, raw, p, false)

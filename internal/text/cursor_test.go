@@ -2,7 +2,6 @@ package text
 
 import (
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -13,7 +12,7 @@ func TestTokensOfParts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	words := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "飛機場", "大学生", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "\x01x", "\xff", "x\u0301", "e. g", "C++", "ไทย"}
+	words := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "飛機場", "大学生", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "\x01x", "\xff", "x\u0301", "e. g", "C++", "ไทย", "มีประวัติศาสตร์", "서울대학교에서"}
 	for range 300 {
 		var b strings.Builder
 		for range r.IntN(60) {
@@ -44,7 +43,7 @@ func TestTokensOfParts(t *testing.T) {
 				known += size
 			}
 		}
-		if !slices.Equal(got, want) {
+		if !sameTokens(got, want) {
 			t.Fatalf("%q:\n%v in parts\n%v", s, got, want)
 		}
 	}
@@ -56,12 +55,12 @@ func TestTokensTileTexts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	parts := []string{"大学生", "飞机场", "电影院", "二十二时", "中国人民大学", "學", "場", "豈", "\U0002f800", "か", "ー", "ヶ", "가", "ᄒ", "ᅡ", "ไเเ", "\u0e4dา", "८", "ज\u093c",
+	parts := []string{"大学生", "飞机场", "电影院", "二十二时", "中国人民大学", "學", "場", "豈", "\U0002f800", "か", "ー", "ヶ", "가", "ᄒ", "ᅡ", "ไเเ", "\u0e4dา", "서울대학교", "중학교", "대학교", "มีประวัติ", "ศาสตร์", "สถานีรถไฟ", "ភាសាខ្មែរ", "សាលារៀន", "८", "ज\u093c",
 		"ൺ", "ʼ", "a", "1", " ", "-", "\xff", "\x01", "\u00ad", "\u0301", "\u200d", "\u202e", "\u2060", "\u302a", "\u3099", "\ufe00", "\U000e0100"}
 	analyzers := []*Analyzer{New(Config{}), New(Config{StopWords: []string{"学生", "机场"}}), New(Config{Dictionary: []string{"大学生a", "学"}}),
 		New(Config{Separators: []string{"学"}}), New(Config{NonSeparators: []string{"-"}})}
 	locales := []Locales{nil, {"cmn"}, {"jpn"}, {"deu"}, {"tha"}, {"kor"}, {"cmn", "jpn"}, {"hin"}}
-	inner := 0
+	inner, parted := 0, 0
 	for range 20_000 {
 		var b strings.Builder
 		for range 1 + r.IntN(12) {
@@ -69,12 +68,18 @@ func TestTokensTileTexts(t *testing.T) {
 				b.WriteRune(r.Int32N(0x30000))
 			}
 		}
-		s, l, end := b.String(), locales[r.IntN(len(locales))], 0
+		s, l, before, end := b.String(), locales[r.IntN(len(locales))], 0, 0
 		for _, token := range analyzers[r.IntN(len(analyzers))].Tokens(nil, s, l, false) {
 			if token.Start != end || token.End < token.Start {
 				t.Fatalf("%+q in %v: a token from %d to %d, after one that ends at %d", s, l, token.Start, token.End, end)
 			}
-			end = token.End
+			for _, in := range token.Parts {
+				parted++
+				if in.Start >= in.End || in.End <= token.Start || in.End > token.End || in.Start < before || in.Start == token.Start && in.End == token.End {
+					t.Fatalf("%+q in %v: a part from %d to %d, in a token from %d to %d", s, l, in.Start, in.End, token.Start, token.End)
+				}
+			}
+			before, end = token.Start, token.End
 			if token.Inner.Form == "" {
 				continue
 			}
@@ -87,8 +92,8 @@ func TestTokensTileTexts(t *testing.T) {
 			t.Fatalf("%+q in %v: tokens end at %d of %d", s, l, end, len(s))
 		}
 	}
-	if inner < 1000 {
-		t.Errorf("only %d inner words", inner)
+	if inner < 1000 || parted < 1000 {
+		t.Errorf("only %d inner words, %d parts", inner, parted)
 	}
 }
 
@@ -133,7 +138,7 @@ func TestPassStopsAtWantedWords(t *testing.T) {
 			part = a.More(part[:0], s, nil, &c, 1+r.IntN(4), false)
 			got = find(got, part)
 		}
-		if !slices.Equal(got, want) {
+		if !sameTokens(got, want) {
 			t.Fatalf("%q: %v\n%v, want\n%v", s, forms, got, want)
 		}
 	}

@@ -106,10 +106,11 @@ func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit
 	x := indexing{p: p, sc: sc, emit: emit, counter: counter{at: p.base}}
 	a.walk(s, l, &p.used, func(piece piece) bool {
 		raw := s[piece.start:piece.end]
-		if piece.inner {
+		if piece.inner != whole {
 			x.inner(a, raw, piece)
 			return true
 		}
+		sc.parts = sc.parts[:0]
 		kind := a.classify(sc, raw, piece, true)
 		var with article
 		if kind < Soft {
@@ -173,6 +174,10 @@ func (x *indexing) take(kind Kind, form []byte) bool {
 
 // inner indexes an inner word, at the position of the last piece.
 func (x *indexing) inner(a *Analyzer, raw []byte, p piece) {
+	if p.inner == part {
+		x.part(a.partForm(x.sc, raw, p))
+		return
+	}
 	kind := a.classify(x.sc, raw, p, true)
 	x.sc.form = appendFold(x.sc.form[:0], raw, p.group, nil)
 	switch {
@@ -182,6 +187,14 @@ func (x *indexing) inner(a *Analyzer, raw []byte, p piece) {
 	default:
 		x.emit(x.sc.form, uint16(x.at))
 		x.spell(raw, x.sc.form, p.group)
+	}
+}
+
+// part indexes an inner word of Korean, Thai or Khmer by its form, at the position of the last piece.
+func (x *indexing) part(form []byte) {
+	if len(form) > 0 && len(form) <= maxWord {
+		x.sc.key = append(append(x.sc.key[:0], partMark...), form...)
+		x.emit(x.sc.key, uint16(x.at))
 	}
 }
 

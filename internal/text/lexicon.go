@@ -14,9 +14,19 @@ var japaneseFile []byte
 //go:embed dictionaries/korean.lexicon
 var koreanFile []byte
 
+// koreanParts has a byte for each entry of the Korean lexicon: of the first entry of a compound noun, bit n says that a part ends after n+1
+// characters.
+//
+//go:embed dictionaries/korean.parts
+var koreanParts string
+
 var (
 	japaneseLexicon = sync.OnceValue(func() *lexicon { return openLexicon(japaneseFile) })
-	koreanLexicon   = sync.OnceValue(func() *lexicon { return openLexicon(koreanFile) })
+	koreanLexicon   = sync.OnceValue(func() *lexicon {
+		l := openLexicon(koreanFile)
+		l.parts = koreanParts
+		return l
+	})
 )
 
 // A lexicon has the words of a language, the cost of each in a sentence, and the cost of one following another. The cut of a text
@@ -34,6 +44,7 @@ type lexicon struct {
 	rows       []atomic.Pointer[[]int16] // by left context: costs by right context; nil: not used yet
 	category   [1 << 16]uint8            // of the characters of the basic plane; the others have that of the first
 	categories []lexiconCategory
+	parts      string // as koreanParts; empty for none
 	lattices   sync.Pool
 }
 
@@ -178,29 +189,31 @@ func (l *lexicon) segment(s []byte, start, end int, g group, yield func(piece) b
 	lattice := l.lattices.Get().(*lattice)
 	defer l.lattices.Put(lattice)
 	for start < end {
-		part := start
-		for part < end && isAlphanumeric(s[part]) {
-			part++
+		next := start
+		for next < end && isAlphanumeric(s[next]) {
+			next++
 		}
-		if part > start {
-			if !yield(piece{start, part, Word, false, false, g}) {
+		if next > start {
+			if !yield(piece{start, next, Word, false, whole, g}) {
 				return false
 			}
-			start = part
+			start = next
 			continue
 		}
-		for n := 0; part < end && n < most && !isAlphanumeric(s[part]); n++ {
-			_, size := utf8.DecodeRune(s[part:end])
-			part += size
+		for n := 0; next < end && n < most && !isAlphanumeric(s[next]); n++ {
+			_, size := utf8.DecodeRune(s[next:end])
+			next += size
 		}
+		var c compounder
 		from := start
-		for _, stop := range lattice.cut(s[start:part]) {
-			if !yield(piece{from, start + stop, Word, false, false, g}) {
+		for _, stop := range lattice.cut(s[start:next]) {
+			to := start + stop
+			if !yield(piece{from, to, Word, false, whole, g}) || !c.next(l, s, from, to, g, yield) {
 				return false
 			}
-			from = start + stop
+			from = to
 		}
-		start = part
+		start = next
 	}
 	return true
 }

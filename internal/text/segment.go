@@ -41,7 +41,7 @@ func segmenterFor(g group) segmenter {
 func segment(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	cut := segmenterFor(g)
 	if cut == nil || isNumber(s[start:end]) {
-		return yield(piece{start, end, Word, false, false, g})
+		return yield(piece{start, end, Word, false, whole, g})
 	}
 	if isComposed(s[start:end]) && (g.script != thai || !hasThaiVariants(s[start:end])) {
 		return cut(s, start, end, g, yield)
@@ -151,6 +151,16 @@ func (c *composition) original(n int) int {
 	return c.edges[i].original
 }
 
+// separates reports whether a word of a composed text begins and ends between letters.
+func (c *composition) separates(start, end int) bool {
+	for _, n := range [...]int{start, end} {
+		if _, found := slices.BinarySearchFunc(c.edges, n, func(e composedEdge, n int) int { return cmp.Compare(e.composed, n) }); !found {
+			return false
+		}
+	}
+	return true
+}
+
 // keep takes s[start:end] without dropped characters.
 func (c *composition) keep(s []byte, start, end int) {
 	c.kept, c.ends = c.kept[:0], c.ends[:0]
@@ -203,16 +213,19 @@ func segmentPart(cut segmenter, s []byte, start, end int, g group, yield func(pi
 	c := compositions.Get().(*composition)
 	defer compositions.Put(c)
 	if c.keep(s, start, end); len(c.kept) == 0 {
-		return yield(piece{start, end, Word, false, false, g})
+		return yield(piece{start, end, Word, false, whole, g})
 	}
 	c.compose(start, g.script)
 	begin := start // of the last word
 	return cut(c.composed, 0, len(c.composed), g, func(p piece) bool {
+		if p.inner == part && !c.separates(p.start, p.end) {
+			return true
+		}
 		p.start, p.end = c.original(p.start), c.original(p.end)
 		switch {
-		case p.start == p.end, p.inner && p.start >= begin: // it ends within a letter
+		case p.start == p.end, p.inner == across && p.start >= begin: // it ends within a letter
 			return true
-		case !p.inner:
+		case p.inner == whole:
 			begin = p.start
 		}
 		return yield(p)
@@ -247,7 +260,7 @@ func segmentKorean(s []byte, start, end int, g group, yield func(piece) bool) bo
 			return koreanLexicon().segment(s, start, end, g, yield)
 		}
 	}
-	return yield(piece{start, end, Word, false, false, g})
+	return yield(piece{start, end, Word, false, whole, g})
 }
 
 func segmentThai(s []byte, start, end int, g group, yield func(piece) bool) bool {
@@ -260,12 +273,17 @@ func segmentKhmer(s []byte, start, end int, g group, yield func(piece) bool) boo
 
 // segmentLongest takes the longest word of the list at each place, or else a number or one character.
 func segmentLongest(words *wordList, s []byte, start, end int, g group, yield func(piece) bool) bool {
+	c := lister{list: words}
 	for i := start; i < end; {
-		n := words.longest(s[i:end])
+		var inside places
+		n := words.longestOver(s[i:end], &inside)
 		if n == 0 {
 			n = characterOrNumber(s[i:end])
-		}
-		if !yield(piece{i, i + n, Word, false, false, g}) {
+			if !yield(piece{i, i + n, Word, false, whole, g}) {
+				return false
+			}
+			c.listed = false
+		} else if !yield(piece{i, i + n, Word, false, whole, g}) || !c.next(s, i, i+n, inside, g, yield) {
 			return false
 		}
 		i += n
@@ -300,14 +318,14 @@ func segmentGerman(s []byte, start, end int, g group, yield func(piece) bool) bo
 			i += size
 			continue
 		}
-		if pending < i && !yield(piece{pending, i, Word, false, false, g}) {
+		if pending < i && !yield(piece{pending, i, Word, false, whole, g}) {
 			return false
 		}
-		if !yield(piece{i, i + n, Word, false, false, g}) {
+		if !yield(piece{i, i + n, Word, false, whole, g}) {
 			return false
 		}
 		i += n
 		pending = i
 	}
-	return pending == end || yield(piece{pending, end, Word, false, false, g})
+	return pending == end || yield(piece{pending, end, Word, false, whole, g})
 }

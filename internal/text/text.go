@@ -80,14 +80,15 @@ const (
 // Token is one piece of a text. Tokens tile the text.
 type Token struct {
 	Kind       Kind
-	Start, End int    // byte range in the original
-	Form       string // folded, without an article
-	Whole      string // the form with the article; "" for a word without one
-	Inner      Inner  // the inner word that ends here; none in queries
+	Start, End int     // byte range in the original
+	Form       string  // folded, without an article
+	Whole      string  // the form with the article; "" for a word without one
+	Inner      Inner   // the inner word of Chinese that ends here; none in queries
+	Parts      []Inner // the inner words of Korean, Thai and Khmer that end here; none in queries
 	group      group
 }
 
-// Inner is a word across the end of a token and the beginning of the next one. Only long Chinese words have some.
+// Inner is an inner word (inner.go).
 type Inner struct {
 	Form       string // folded; "" for none
 	Start, End int    // byte range in the original
@@ -113,12 +114,13 @@ func (a *Analyzer) Tokens(dst []Token, s string, l Locales, stopWords bool) []To
 	sc.text = text
 	a.walk(text, l, nil, func(p piece) bool {
 		raw := text[p.start:p.end]
-		if p.inner {
+		if p.inner != whole {
 			if !stopWords {
-				dst[len(dst)-1].Inner = a.inner(sc, raw, p)
+				dst[len(dst)-1].addInner(a, sc, raw, p)
 			}
 			return true
 		}
+		sc.parts = sc.parts[:0]
 		kind := p.kind
 		if stopWords || kind == Word {
 			kind = a.classify(sc, raw, p, stopWords)
@@ -163,7 +165,7 @@ type piece struct {
 	start, end int
 	kind       Kind // Word, Soft or Hard as far as the match tells
 	matched    bool // a separator or dictionary entry
-	inner      bool // a word across the last piece and the one before, which queries do not have
+	inner      innerKind
 	group      group
 }
 
@@ -230,7 +232,7 @@ func (a *Analyzer) stretch(s []byte, start, end int, g group, yield func(piece) 
 		if start < i && !segment(s, start, i, g, yield) {
 			return i, false
 		}
-		return i + n, yield(piece{i, i + n, kind, true, false, g})
+		return i + n, yield(piece{i, i + n, kind, true, whole, g})
 	}
 	return end, segment(s, start, end, g, yield)
 }
@@ -269,6 +271,7 @@ func (a *Analyzer) IsStopWord(raw []byte) bool {
 // scratch holds the buffers of one analysis.
 type scratch struct {
 	text, form, key []byte
+	parts           []byte // forms of the parts of the last piece, each after a zero byte
 	spelling        []byte
 	ends            []int
 }

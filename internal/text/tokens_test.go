@@ -74,15 +74,21 @@ func innerWords(a *Analyzer, text string, l Locales) map[int][]string {
 	inner := map[int][]string{}
 	last := -1
 	a.walk([]byte(text), l, nil, func(p piece) bool {
-		if last++; p.inner {
-			last--
-			raw := []byte(text[p.start:p.end])
-			form := string(appendFold(nil, raw, p.group, nil))
-			if a.classify(new(scratch), raw, p, true) == StopWord {
-				form = StopEntry(form)
-			}
-			inner[last] = append(inner[last], form)
+		if last++; p.inner == whole {
+			return true
 		}
+		last--
+		raw := []byte(text[p.start:p.end])
+		form := string(appendFold(nil, raw, p.group, nil))
+		switch stop := a.classify(new(scratch), raw, p, true) == StopWord; {
+		case p.inner == part && (stop || slices.Contains(inner[last], PartEntry(form))):
+			return true
+		case p.inner == part:
+			form = PartEntry(form)
+		case stop:
+			form = StopEntry(form)
+		}
+		inner[last] = append(inner[last], form)
 		return true
 	})
 	return inner

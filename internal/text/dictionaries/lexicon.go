@@ -3,7 +3,7 @@
 // Lexicon makes a lexicon of this directory (README.md) from a dictionary of kagome, a zip file:
 //
 //	go run lexicon.go -in uni.dict -out japanese.zst
-//	go run lexicon.go -in ko.dict -out korean.zst
+//	go run lexicon.go -in ko.dict -out korean.zst -parts korean.parts
 //
 // It keeps what cutting takes, and leaves out the parts of speech and readings. Numbers are little-endian. The file
 // is one zstd frame with these parts, one after the other:
@@ -18,6 +18,9 @@
 //	ranges      of characters: the first one, uint32, and the category of all up to the next range, uint8
 //	categories  flags (1: unknown words compete with known ones; 2: a run of the category is one unknown word) and
 //	            the number of entries for unknown words, both uint8, then for each its class, uint16, and weight, int16
+//
+// The file of parts has a byte for each entry: of the first entry of a compound noun, bit n says that a part ends after n+1 characters.
+// A word is a compound noun if its most probable entry is one. The dictionary lists the parts of each.
 package main
 
 import (
@@ -33,6 +36,8 @@ import (
 	"os"
 	"slices"
 	"sort"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -44,6 +49,7 @@ type class struct{ left, right int16 }
 func main() {
 	in := flag.String("in", "", "dictionary of kagome")
 	out := flag.String("out", "", "lexicon to write")
+	parts := flag.String("parts", "", "parts of Korean compounds to write")
 	flag.Parse()
 	log.SetFlags(0)
 	archive, err := zip.OpenReader(*in)
@@ -67,6 +73,10 @@ func main() {
 		InvokeList, GroupList []bool
 	}
 	check(gob.NewDecoder(part("chardef.dict")).Decode(&chars))
+
+	if *parts != "" {
+		writeParts(*parts, part("content.dict"), words, morphs)
+	}
 
 	numbers := map[class]uint16{{0, 0}: 0}
 	classes := []class{{0, 0}}
@@ -147,6 +157,59 @@ func main() {
 	check(os.WriteFile(*out, z, 0o644))
 	fmt.Printf("%s: %d words, %d entries, %d classes, %d × %d costs, %d bytes, %d compressed\n",
 		*out, len(words), len(morphs), len(classes), len(costs), len(costs[0]), b.Len(), len(z))
+}
+
+// writeParts writes the file of parts. The features of entries are lines of fields with the byte 7 between them. Field 3 is the type of the
+// entry, field 6 the parts of a compound: each is a word, its part of speech and its meaning, with slashes between.
+func writeParts(name string, features io.Reader, words []word, morphs []morph) {
+	b, err := io.ReadAll(features)
+	check(err)
+	lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+	if len(lines) != len(morphs) {
+		log.Fatalf("%d features of %d entries", len(lines), len(morphs))
+	}
+	parts, compounds := make([]byte, len(morphs)), 0
+	for i, w := range words {
+		end := len(morphs)
+		if i+1 < len(words) {
+			end = words[i+1].first
+		}
+		best := w.first
+		for k := w.first; k < end; k++ {
+			if morphs[k].Weight < morphs[best].Weight {
+				best = k
+			}
+		}
+		fields := strings.Split(lines[best], "\a")
+		if fields[3] != "Compound" && fields[3] != "Preanalysis" {
+			continue
+		}
+		if parts[w.first] = partsOf(w.text, fields[6]); parts[w.first] != 0 {
+			compounds++
+		}
+	}
+	check(os.WriteFile(name, parts, 0o644))
+	fmt.Printf("%s: %d compounds\n", name, compounds)
+}
+
+// partsOf returns the byte of a compound; 0 if its parts are not nouns, or are not written one behind the other.
+func partsOf(word, expression string) byte {
+	mask, chars := 0, 0
+	for part := range strings.SplitSeq(expression, "+") {
+		fields := strings.Split(part, "/")
+		rest, ok := strings.CutPrefix(word, fields[0])
+		if !ok || fields[0] == "" || len(fields) < 2 || fields[1] != "NNG" && fields[1] != "NNP" {
+			return 0
+		}
+		word = rest
+		if chars += utf8.RuneCountInString(fields[0]); word != "" {
+			mask |= 1 << (chars - 1)
+		}
+	}
+	if word != "" {
+		return 0
+	}
+	return byte(mask)
 }
 
 func readMorphs(r io.Reader) []morph {
