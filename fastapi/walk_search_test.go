@@ -58,7 +58,8 @@ func (m *walkModel) find(s *walkSearch) walkFound {
 		threshold: s.threshold, scored: s.scored || s.threshold > 0, gone: map[*walkDoc]bool{}}
 	page.skip = min(s.offset, maxTotal)
 	page.limit = min(s.limit, maxTotal-page.skip)
-	whole := s.paged && (s.threshold > 0 || page.distinct != "") // pages are slices of one list
+	exact := s.threshold > 0 || s.paged && page.distinct != ""
+	whole := exact || page.distinct != "" && s.limit > 0 && len(all) < maxTotal // pages are slices of one list
 	if whole {
 		page.skip, page.limit = 0, maxTotal
 	}
@@ -69,7 +70,7 @@ func (m *walkModel) find(s *walkSearch) walkFound {
 			found.candidates = append(found.candidates, c.walkDoc)
 		}
 	}
-	if s.paged && page.distinct != "" {
+	if exact && page.distinct != "" {
 		seen := map[string]bool{}
 		found.candidates = slices.DeleteFunc(found.candidates, func(d *walkDoc) bool { return !d.first(page.distinct, seen) })
 	}
