@@ -50,9 +50,9 @@ func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
 		s.conversations.Add(-1)
 		return apierr.New("too_many_search_requests", "%d conversations are running, which is the limit. Try again in a few seconds.", maxConversations)
 	}
-	begun := false
+	streams := false
 	defer func() {
-		if !begun { // also after a panic: a segment may be damaged
+		if !streams { // also after a panic: a segment may be damaged
 			s.conversations.Add(-1)
 		}
 	}()
@@ -61,7 +61,7 @@ func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	begun = true
+	streams = true
 	s.streamEvents(ctx, func(ctx context.Context, e *eventStream) {
 		defer s.conversations.Add(-1)
 		if e.retry(chatRetry) != nil {
