@@ -63,7 +63,7 @@ func (d *derivation) written() FieldSet {
 // fieldsOf is where the words of a run count.
 func (d *derivation) fieldsOf(k runKind) FieldSet {
 	switch k {
-	case zero, begun:
+	case zero, prefixed:
 		return d.all
 	case inside:
 		return d.infix
@@ -180,7 +180,11 @@ func (d *derivation) look(i int, again bool) (*lookup, error) {
 
 // standsAsTyped reports whether a live document of a segment has the word, or one that begins with it if it is a prefix.
 func (d *derivation) standsAsTyped(s segment.Live, f *lookup) bool {
-	return len(f.exact) > 0 && alive(s, f.exact[0], f.exactRow, d.written()) || f.run(zero).live+f.run(wide).live+f.run(begun).live > 0 || d.standsInside(s, f)
+	if len(f.exact) > 0 && alive(s, f.exact[0], f.exactRow, d.written()) {
+		return true
+	}
+	longer := f.run(zero).live + f.run(wide).live + f.run(prefixed).live
+	return longer > 0 || d.standsInside(s, f)
 }
 
 // standsInside reports whether a live document of a segment has the word, or one that begins with it if it is a prefix, as an inner word.
@@ -207,7 +211,7 @@ func (d *derivation) lookWritten(s segment.Live) (*lookup, error) {
 		f.exactRow = witness(s, f.exact[0], d.written())
 	}
 	d.runs[zero] = wordRun{most: maxPrefixWords, postings: f.exact, lead: len(f.exact)}
-	d.runs[wide].most, d.runs[begun].most = wideWords, maxPrefixWords
+	d.runs[wide].most, d.runs[prefixed].most = wideWords, maxPrefixWords
 	if d.pattern.prefix {
 		if err := d.lookPrefixed(s, &d.runs[zero], f.stops); err != nil {
 			return nil, err
@@ -223,7 +227,7 @@ func (d *derivation) lookWritten(s segment.Live) (*lookup, error) {
 			return nil, err
 		}
 	}
-	d.keep(f, zero, wide, begun)
+	d.keep(f, zero, wide, prefixed)
 	return f, nil
 }
 
@@ -306,7 +310,7 @@ func (d *derivation) plain() bool { p := d.prepared(); return p.exact == nil && 
 // lookWide finds words that begin with a short prefix.
 func (d *derivation) lookWide(s segment.Live) error {
 	prefix := []byte(d.word)
-	w, b := &d.runs[wide], &d.runs[begun]
+	w, b := &d.runs[wide], &d.runs[prefixed]
 	it := s.Terms(prefix, after(prefix), nil)
 	defer it.Close()
 	for !w.full() && it.Next() {
@@ -315,7 +319,7 @@ func (d *derivation) lookWide(s segment.Live) error {
 			w.add(wide, s, it, d.tolerant)
 		}
 		if !d.plain() && len(it.Word()) > len(prefix) && (tolerates || !d.pattern.gram()) && !b.full() {
-			b.add(begun, s, it, d.all)
+			b.add(prefixed, s, it, d.all)
 		}
 	}
 	return it.Err()

@@ -181,7 +181,7 @@ func (d *derivation) shown(m *Match, words []string) (isWide bool, lists [][]str
 		if isWide = len(words) == wideWords; !isWide && !m.Exists {
 			if d.plain() {
 				words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == d.word })
-			} else if words, err = d.choose(begun, maxPrefixWords, maxPrefixWords, nil); err != nil {
+			} else if words, err = d.choose(prefixed, maxPrefixWords, maxPrefixWords, nil); err != nil {
 				return false, nil, err
 			}
 		}

@@ -57,7 +57,7 @@ const (
 	oneLonger                // they begin with a misspelt prefix at one typo, and have more typos themselves
 	twoLonger                // they begin with a misspelt prefix at two typos, and have more typos themselves
 	wide                     // they begin with the word, a short prefix, and may be misspelt
-	begun                    // they begin with the word, a short prefix, and are longer; none where wide says it
+	prefixed                 // they begin with the word, a short prefix, and are longer; none where wide says it
 	inside                   // they contain the word, and do not begin with it if it is a prefix
 	runKinds
 )
@@ -66,7 +66,7 @@ const (
 const toLonger = oneLonger - one
 
 // wordsOnly reports whether only the words of a run are needed, without their postings.
-func (k runKind) wordsOnly() bool { return k == wide || k == begun }
+func (k runKind) wordsOnly() bool { return k == wide || k == prefixed }
 
 // wordRun is words of a dictionary, in byte order.
 type wordRun struct {
