@@ -56,8 +56,8 @@ func (r *reserve) release() bool {
 	return true
 }
 
-// roomFor reports whether a batch that failed for want of space may be tried again at once: it frees space, and the reserve was left
-// to it.
+// roomFor reports whether a batch that failed because the disk is full may be tried again at once. It may if it has a deletion and the
+// reserve was just removed for it.
 func (q *Queue) roomFor(run *running, err error) bool {
 	reason, parked := asParked(err)
 	if !parked {
@@ -74,7 +74,7 @@ func (q *Queue) roomFor(run *running, err error) bool {
 	return false
 }
 
-// leaveReserve releases the reserve and logs it.
+// leaveReserve removes the reserve for a deletion, and logs that. It returns false if there is none.
 func (q *Queue) leaveReserve() bool {
 	released := q.reserve.release()
 	if released {
