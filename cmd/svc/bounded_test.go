@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -189,15 +188,10 @@ func TestIndexingMemoryIsBounded(t *testing.T) {
 
 // TestAcceptedWritesOutliveAFullDisk checks that accepted writes wait while a small disk is full, and are applied when there is room.
 func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("cannot create a small disk here: %v %s", err, out)
+	dir := smallDisk(t, "160m")
+	if dir == "" {
+		t.Skip("cannot create a small disk here")
 	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
-			t.Errorf("%v %s", err, out)
-		}
-	})
 	p := startProcess(t, filepath.Join(dir, "db"), "--max-indexing-memory", "16 MiB")
 	t.Cleanup(p.stop) // before the disk is unmounted
 	s := &cutServer{url: p.url, log: new(logstest.Buffer)}
@@ -287,15 +281,10 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 
 // TestDeletionsRunOnAFullDisk fills a small disk to the last block: the deletion of an index must run, also right after a start there.
 func TestDeletionsRunOnAFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("cannot create a small disk here: %v %s", err, out)
+	dir := smallDisk(t, "48m")
+	if dir == "" {
+		t.Skip("cannot create a small disk here")
 	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
-			t.Errorf("%v %s", err, out)
-		}
-	})
 	for _, restarts := range []bool{false, true} {
 		db := filepath.Join(dir, fmt.Sprint("db", restarts))
 		p := startProcess(t, db)
