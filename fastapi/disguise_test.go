@@ -28,15 +28,20 @@ const (
 	hiddenIndex = "nameofhidden"  // target of a foreign key of mine
 )
 
+// onlyLoopback returns a policy that allows this host and no other.
+func onlyLoopback(t testing.TB) (allowed outbound.Policy) {
+	t.Helper()
+	if err := allowed.UnmarshalText([]byte("127.0.0.1/32")); err != nil {
+		t.Fatal(err)
+	}
+	return allowed
+}
+
 // newWalked starts an instance that is alone in its network, leads it, or follows the leader a.
 func newWalked(t testing.TB, part string) *walked {
 	t.Helper()
 	o := Options{Keys: openKeys(t, masterKey), Features: allFeatures(t)}
-	var allowed outbound.Policy // excludes the other remote
-	if err := allowed.UnmarshalText([]byte("127.0.0.1/32")); err != nil {
-		t.Fatal(err)
-	}
-	openInstanceIn(t, &o, network.Options{Allowed: allowed})
+	openInstanceIn(t, &o, network.Options{Allowed: onlyLoopback(t)})
 	w := &walked{client: newTCPClient(t, o), secrets: map[string]string{
 		"the key of an embedder": "secret-of-an-embedder", "the credential of a webhook": "secret-of-a-webhook", "the key of a chat": "secret-of-a-chat",
 		"the key of an export": "secret-of-an-export", "the master key": masterKey,

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"svc/internal/network"
-	"svc/internal/outbound"
 	"svc/internal/search"
 	"svc/internal/suggest"
 )
@@ -278,12 +277,8 @@ func TestSuggestWithOtherInstances(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"hits":[],"processingTimeMs":0,"limit":20,"offset":0,"estimatedTotalHits":%d}`, n)
 		}))
 		defer remote.Close()
-		var allowed outbound.Policy
-		if err := allowed.UnmarshalText([]byte("127.0.0.1/32")); err != nil {
-			t.Fatal(err)
-		}
 		o := Options{Features: allFeatures(t)}
-		openInstanceIn(t, &o, network.Options{Allowed: allowed})
+		openInstanceIn(t, &o, network.Options{Allowed: onlyLoopback(t)})
 		c := newClient(t, o)
 		c.wait(c.json("PATCH", "/indexes/goods/settings", `{"filterableAttributes": ["shop"], "typoTolerance": {"enabled": false}}`))
 		c.wait(c.json("POST", "/indexes/goods/documents", `[{"id": 1, "t": "red boots", "shop": 1}, {"id": 2, "t": "bohts", "shop": 2}]`))
