@@ -42,7 +42,7 @@ async function promote(force) {
 /** known names a member for people: by its address, or by the beginning of its id. */
 const known = m => m.address || m.member.slice(0, 8);
 
-/** acts are what people may do with a member of a group of voters. after is called when it was begun. */
+/** acts are the buttons for a member of a group of voters. after is called once the server has accepted the request. */
 function acts(g, m, after) {
   const leads = m.state === "leads", act = (text, kind, f) => h("button", {type: "button", class: kind, "data-at": text + m.member, "aria-label": `${text} ${known(m)}`, onclick: f}, text);
   return [m.votes && !leads && act("Transfer lead", "link", async () => {
