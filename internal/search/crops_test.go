@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"svc/internal/format"
 	"testing"
+
+	"svc/internal/format"
 )
 
 // TestCachedCropsAgreeWithWholeTexts requests crops of long texts repeatedly, between changes of documents and settings and with or

@@ -6,11 +6,12 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/aggregate"
 	"svc/internal/index"
 	"svc/internal/turns"
-
-	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // matchedValues are the strings of a facet that a facet search matched, by segment.
