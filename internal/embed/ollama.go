@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
 	"svc/internal/jsontext"
 	"svc/internal/settings"
 )

@@ -2,6 +2,7 @@ package embed
 
 import (
 	"context"
+
 	"svc/internal/jsontext"
 	"svc/internal/restform"
 	"svc/internal/settings"
