@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
-	"svc/internal/invariant"
 
 	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/invariant"
 )
 
 // Column returns the column of a field, from the segment or a file of columns, or nil.
