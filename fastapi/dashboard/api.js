@@ -53,7 +53,7 @@ export async function ask(path, {method, body, signal, whole} = {}) {
   return value;
 }
 
-/** whenBack calls f, until signal ends, once a server that was silent answers again: it may have been restarted. */
+/** whenBack calls f once a server that did not answer is back, perhaps after a restart. It stops waiting when signal ends. */
 export const whenBack = (f, signal) => again(async () => {
   await ask("/health", {signal});
   await f();

@@ -22,8 +22,8 @@ export async function indexes(signal) {
 }
 
 /**
- * chooser is the control that names an index; onchange is told its uid. none is what the empty uid is called, where all has it. If there
- * may be more indexes than are listed, the name can be typed.
+ * chooser returns the control to choose an index. It calls onchange with the uid that was chosen. If all has an empty uid, none is its label.
+ * If there may be more indexes than all has, people can also type the name.
  */
 export function chooser(all, chosen, onchange, none) {
   if (all && all.length < most) {
