@@ -258,19 +258,20 @@ func (s *salvager) checkPayload(name string, sum uint64) error {
 
 // indexes writes each index that the catalog names. If the catalog is damaged, it writes each index whose directory exists.
 func (s *salvager) indexes() error {
-	uids, lost, mended, err := index.SalvageCatalog(s.fs, s.o.Place.Indexes)
+	c, err := index.SalvageCatalog(s.fs, s.o.Place.Indexes)
 	if err != nil {
 		return err
 	}
-	s.mended(mended)
-	s.tellAll("", lost)
+	s.mended(c.Mended)
+	s.tellAll("", c.Lost)
 	if err := s.dir(indexesDir); err != nil {
 		return err
 	}
-	for _, uid := range slices.Sorted(maps.Keys(uids)) {
-		x, err := index.Salvage(s.fs, uids[uid], uid)
+	written := map[string]bool{}
+	for _, uid := range slices.Sorted(maps.Keys(c.Directories)) {
+		x, err := index.Salvage(s.fs, c.Directories[uid], uid)
 		if err != nil {
-			s.tell(&Missing{Index: uid, Damage: damageOf(uids[uid], err)})
+			s.tell(&Missing{Index: uid, Damage: damageOf(c.Directories[uid], err)})
 			continue
 		}
 		err = errors.Join(s.index(x), x.Close())
@@ -278,8 +279,16 @@ func (s *salvager) indexes() error {
 			return fmt.Errorf("index %s: %w", uid, err)
 		}
 		s.report.Indexes++
+		written[uid] = true
 	}
-	return nil
+	// An import refuses an alias without its index.
+	for _, alias := range slices.Sorted(maps.Keys(c.Aliases)) {
+		if uid := c.Aliases[alias]; !written[uid] {
+			s.tell(&Missing{Index: uid, What: "alias " + alias, Damage: damageOf(s.o.Place.Indexes, errors.New("its index is not in the dump"))})
+			delete(c.Aliases, alias)
+		}
+	}
+	return s.aliases(c.Aliases)
 }
 
 // index writes the readable settings and documents of an index.

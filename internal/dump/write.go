@@ -124,14 +124,8 @@ func (w *dumpWriter) write() error {
 	if err := w.indexes(frozen); err != nil {
 		return err
 	}
-	if aliases := frozen.Aliases(); len(aliases) > 0 {
-		b, err := encode(aliases)
-		if err == nil {
-			err = w.data(aliasesName, b)
-		}
-		if err != nil {
-			return err
-		}
+	if err := w.aliases(frozen.Aliases()); err != nil {
+		return err
 	}
 	w.step(6)
 	if err := w.data(featuresName, w.m.o.Features()); err != nil {
@@ -364,6 +358,18 @@ func (w *dumpWriter) index(v *index.View) error {
 			return err
 		})
 	})
+}
+
+// aliases writes the uid behind each alias.
+func (a *archive) aliases(all map[string]string) error {
+	if len(all) == 0 {
+		return nil
+	}
+	b, err := encode(all)
+	if err != nil {
+		return err
+	}
+	return a.data(aliasesName, b)
 }
 
 // dumpedWebhooks is the content of webhooks.json, which lacks the webhook of the command line.

@@ -47,40 +47,55 @@ func SalvagedSegment(r *segment.Salvaged) *Salvaged {
 	return &Salvaged{View: &View{Segments: []segment.Live{{Reader: r.Reader}}}, Segments: []*segment.Salvaged{r}}
 }
 
-// SalvageCatalog returns the directories of the indexes (uid → directory) below a directory that is not open and may be damaged.
-// Indexes without a known uid are named by the number of their directory.
-func SalvageCatalog(fsys vfs.FS, dir string) (uids map[string]string, lost, mended []*apierr.Corruption, err error) {
-	uids = map[string]string{}
+// SalvagedCatalog is the readable part of a catalog.
+type SalvagedCatalog struct {
+	Directories map[string]string // of the indexes, by uid
+	Aliases     map[string]string // the uid behind each alias, also of indexes that are missing
+	Lost        []*apierr.Corruption
+	Mended      []*apierr.Corruption // where one wrong bit was turned back
+}
+
+// SalvageCatalog reads the catalog in a directory that is not open and may be damaged. Without a catalog, the indexes are called lost-
+// and a number, and the aliases are lost.
+func SalvageCatalog(fsys vfs.FS, dir string) (*SalvagedCatalog, error) {
+	c := &SalvagedCatalog{Directories: map[string]string{}}
+	lose := func(name, reason string) {
+		c.Lost = append(c.Lost, &apierr.Corruption{File: name, Offset: -1, Reason: reason})
+	}
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return uids, []*apierr.Corruption{{File: dir, Offset: -1, Reason: "it is missing"}}, nil, nil
+		lose(dir, "it is missing")
+		return c, nil
 	}
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("cannot list %s: %w", dir, err)
+		return nil, fmt.Errorf("cannot list %s: %w", dir, err)
 	}
 	name := path.Join(dir, catalogName)
-	content, mended, err := salvageSealed(fsys, name, catalogSeal, func(name string, b []byte) (catalogContent, error) {
-		content, _, err := decodeCatalog(name, b, baseReader(fsys, dir))
+	content, mended, err := salvageSealed(fsys, name, catalogSeal, func(name string, b []byte) (content catalogContent, err error) {
+		content, c.Aliases, err = decodeCatalog(name, b, baseReader(fsys, dir))
 		return content, err
 	})
 	if err == nil {
+		c.Mended = mended
 		for uid, n := range content.indexes {
-			uids[uid] = path.Join(dir, directoryName(n))
+			at := path.Join(dir, directoryName(n))
 			if !slices.Contains(names, directoryName(n)) {
-				lost = append(lost, &apierr.Corruption{File: uids[uid], Offset: -1, Reason: "it is missing: all of index " + uid})
-				delete(uids, uid)
+				lose(at, "it is missing: all of index "+uid)
+				continue
 			}
+			c.Directories[uid] = at
 		}
-		return uids, lost, mended, nil
+		return c, nil
 	}
-	lost = append(lost, corruption(name, err))
+	c.Lost, c.Aliases = append(c.Lost, corruption(name, err)), nil
+	lose(name, "the aliases, if there were any")
 	for _, n := range names {
 		if _, ok := number(n); ok {
-			uids["lost-"+n] = path.Join(dir, n)
-			lost = append(lost, &apierr.Corruption{File: name, Offset: -1, Reason: "the uid of the index in " + n + ", which is called lost-" + n})
+			c.Directories["lost-"+n] = path.Join(dir, n)
+			lose(name, "the uid of the index in "+n+", which is called lost-"+n)
 		}
 	}
-	return uids, lost, nil, nil
+	return c, nil
 }
 
 // salvageSealed reads a sealed file, and turns one wrong bit of it back.
