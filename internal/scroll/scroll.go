@@ -259,9 +259,10 @@ func upTo(r *segment.Reader, id int64) *roaring.Bitmap {
 	return b
 }
 
-// leaveOut is Seen. In a view that was seen before, only the rows of the last page are new.
+// leaveOut is Seen. In a view that was seen before, only the rows of the last page are new. Views of a generation differ in the documents
+// that have expired: a later one lacks the segments whose documents all have. So two with as many segments have the same ones.
 func (p *place) leaveOut(generation uint64, lives []segment.Live, like func([]*roaring.Bitmap) []*roaring.Bitmap) []*roaring.Bitmap {
-	fresh := p.rows.by == nil || p.rows.generation != generation
+	fresh := p.rows.by == nil || p.rows.generation != generation || len(p.rows.by) != len(lives)
 	added := make([]*roaring.Bitmap, len(lives))
 	for i, l := range lives {
 		if fresh {
