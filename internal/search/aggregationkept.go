@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/aggregate"
 	"svc/internal/resultcache"
 	"svc/internal/turns"
@@ -17,6 +19,7 @@ var aggregationStates = resultcache.NewKind[keptState]("states of aggregations")
 // keptState is the cached state of the candidates of a segment, with their number.
 type keptState struct {
 	candidates int
+	deleted    *roaring.Bitmap // as in keptCounts
 	state      []byte
 }
 
@@ -27,7 +30,7 @@ const mostAggregationText = 1 << 10
 type aggregationStatesOf struct {
 	*candidateCounts
 	request *aggregate.Request
-	stale   bool // the last call of get found a state for another number of candidates
+	stale   bool // the last call of get found a state for other candidates
 }
 
 // statesOf returns the states of a request; nil: they cannot be cached.
@@ -61,7 +64,7 @@ func (s *aggregationStatesOf) get(seg int, hold func(bytes int64) error) (state 
 		return nil, false, nil
 	}
 	kept, ok := aggregationStates.Get(scope, s.buf)
-	if s.stale = ok && kept.candidates != s.found.Count(seg); !ok || s.stale {
+	if s.stale = ok && (kept.candidates != s.found.Count(seg) || !nested(kept.deleted, s.view.Segments[seg].Deleted)); !ok || s.stale {
 		return nil, true, nil
 	}
 	p := peerReader{left: kept.state, Reading: &Reading{Hold: hold, Yield: turns.Of(s.ctx).Yield}}
@@ -78,10 +81,15 @@ func (s *aggregationStatesOf) put(seg, size int) func(state []byte) {
 	if scope == nil || s.ctx.Err() != nil || size > max(n, fewBytes) && !aggregationStates.Admit(scope, s.buf) {
 		return nil
 	}
-	key := slices.Clone(s.buf)
+	key, deleted := slices.Clone(s.buf), s.view.Segments[seg].Deleted
 	return func(state []byte) {
-		if s.ctx.Err() == nil {
-			aggregationStates.Put(scope, key, keptState{n, state}, cap(state)+64)
+		if s.ctx.Err() != nil {
+			return
 		}
+		bytes := cap(state) + 64
+		if deleted != nil { // it outlives the view
+			bytes += resultcache.Size(deleted)
+		}
+		aggregationStates.Put(scope, key, keptState{n, deleted, state}, bytes)
 	}
 }

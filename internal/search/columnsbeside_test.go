@@ -90,6 +90,12 @@ func (g *grown) ask(r *Request) string {
 	g.t.Helper()
 	v := held(g.ix.View())
 	defer v.Release()
+	return g.answer(v, r)
+}
+
+// answer is ask for a view.
+func (g *grown) answer(v *index.View, r *Request) string {
+	g.t.Helper()
 	resp, err := Search(context.Background(), v, r)
 	if err != nil {
 		g.t.Fatal(err)

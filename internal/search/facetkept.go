@@ -15,8 +15,9 @@ import (
 )
 
 // Facet counts of a large segment are cached with it under the key of the candidates. Searches with the same key differ only by
-// deleted rows, whose number only grows: with equally many candidates they have the same ones. With fewer, the documents deleted
-// since are counted and subtracted.
+// deleted rows. These mostly grow: then searches with equally many candidates have the same ones. With fewer, the documents deleted
+// since are counted and subtracted. But expired documents are deleted rows, too, and appear again when the time to live grows or the
+// clock is set back. So the deleted rows are compared as well.
 
 // facetCounts are cached with a segment under a field, whether they are of its numbers, its strings or the first of its strings, and
 // the key of the candidates.
@@ -111,12 +112,12 @@ func (k *candidateCounts) keepFirst(s *facetSource) {
 
 // now returns the counts for the n candidates of the view; nil: unknown.
 func (kept *keptCounts) now(k *candidateCounts, in *facetRows, n int) *keptCounts {
-	if kept.candidates == n {
+	if kept.candidates == n && nested(kept.deleted, in.Deleted) {
 		return kept
 	}
 	since := in.Deleted
 	switch {
-	case kept.candidates < n || since == nil:
+	case kept.candidates <= n || since == nil:
 		return nil
 	case kept.deleted != nil:
 		since = roaring.AndNot(since, kept.deleted)
@@ -128,6 +129,11 @@ func (kept *keptCounts) now(k *candidateCounts, in *facetRows, n int) *keptCount
 	now := &keptCounts{n, in.Deleted, kept.counts}
 	now.counts.take(in.column, gone)
 	return now
+}
+
+// nested reports whether one of two sets of deleted rows has all of the other one; nil: empty.
+func nested(a, b *roaring.Bitmap) bool {
+	return a == b || a == nil || b == nil || a.AndCardinality(b) == min(a.GetCardinality(), b.GetCardinality())
 }
 
 // bytes estimates the memory of cached counts, including deleted rows, because they outlive their view.
