@@ -277,18 +277,7 @@ func (f *Formatter) appendValue(dst, value []byte) ([]byte, error) {
 	case '{':
 		return f.appendObject(dst, value)
 	case '[':
-		dst = append(dst, '[')
-		first := true
-		err := jsontext.EachElement(value, func(element []byte) error {
-			if !first {
-				dst = append(dst, ',')
-			}
-			first = false
-			var err error
-			dst, err = f.appendValue(dst, element)
-			return err
-		})
-		return append(dst, ']'), err
+		return jsontext.AppendElements(dst, value, f.appendValue)
 	case 't', 'f', 'n':
 		return append(dst, value...), nil
 	}

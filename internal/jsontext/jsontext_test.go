@@ -21,36 +21,23 @@ func compactOf(text []byte) ([]byte, bool) {
 	return b.Bytes(), true
 }
 
-// flatten writes a value from the output of EachMember and EachElement.
+// flatten writes a value from the output of EachMember and AppendElements.
 func flatten(dst, value []byte) ([]byte, error) {
-	first := true
-	comma := func() {
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-	}
-	var err error
 	switch value[0] {
 	case '{':
 		dst = append(dst, '{')
-		err = EachMember(value, func(key, value []byte) error {
-			comma()
-			dst = append(append(dst, key...), ':')
-			var err error
-			dst, err = flatten(dst, value)
+		first := true
+		err := EachMember(value, func(key, value []byte) (err error) {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst, err = flatten(append(append(dst, key...), ':'), value)
 			return err
 		})
 		return append(dst, '}'), err
 	case '[':
-		dst = append(dst, '[')
-		err = EachElement(value, func(element []byte) error {
-			comma()
-			var err error
-			dst, err = flatten(dst, element)
-			return err
-		})
-		return append(dst, ']'), err
+		return AppendElements(dst, value, flatten)
 	}
 	return append(dst, value...), nil
 }

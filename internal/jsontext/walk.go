@@ -57,6 +57,21 @@ func EachElement(array []byte, f func(element []byte) error) error {
 	return nil
 }
 
+// AppendElements appends a compact JSON array with each element as f appends it.
+func AppendElements(dst, array []byte, f func(dst, element []byte) ([]byte, error)) ([]byte, error) {
+	dst = append(dst, '[')
+	first := true
+	err := EachElement(array, func(element []byte) (err error) {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst, err = f(dst, element)
+		return err
+	})
+	return append(dst, ']'), err
+}
+
 // ValueEnd returns the index after the compact value at b[i], or −1.
 func ValueEnd(b []byte, i int) int {
 	if i >= len(b) {

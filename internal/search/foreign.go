@@ -151,18 +151,9 @@ func appendHydratedValue(dst, value []byte, here *foreignDocuments, below []hydr
 			return appendHydrated(dst, value, below)
 		}
 	case value[0] == '[':
-		dst = append(dst, '[')
-		first := true
-		err := jsontext.EachElement(value, func(element []byte) error {
-			if !first {
-				dst = append(dst, ',')
-			}
-			first = false
-			var err error
-			dst, err = appendHydratedValue(dst, element, here, below)
-			return err
+		return jsontext.AppendElements(dst, value, func(dst, element []byte) ([]byte, error) {
+			return appendHydratedValue(dst, element, here, below)
 		})
-		return append(dst, ']'), err
 	case here != nil:
 		if dst, found, err := here.append(dst, value); found || err != nil {
 			return dst, err
