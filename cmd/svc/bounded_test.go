@@ -329,9 +329,9 @@ func TestDeletionsRunOnAFullDisk(t *testing.T) {
 	}
 }
 
-// fillDisk writes a file until its disk is full to the last block.
+// fillDisk appends to a file until its disk is full to the last block.
 func fillDisk(name string) error {
-	f, err := os.Create(name)
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -169,20 +169,6 @@ func smallDisk(t *testing.T, size string) string {
 	return disk
 }
 
-// appendUntilFull appends to a file until its disk is full.
-func appendUntilFull(t *testing.T, name string) {
-	t.Helper()
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	for b := make([]byte, 1<<20); err == nil; {
-		_, err = f.Write(b)
-	}
-	f.Close()
-}
-
 // start starts a stopped member.
 func (g *groupRun) start(i int) {
 	g.t.Helper()
@@ -262,7 +248,9 @@ func (g *groupRun) troubles() map[string]func() {
 			}
 			ballast := filepath.Join(g.disk, "ballast")
 			for deadline := time.Now().Add(time.Duration(200+g.r.IntN(1500)) * time.Millisecond); time.Now().Before(deadline); g.wait(20) {
-				appendUntilFull(g.t, ballast)
+				if err := fillDisk(ballast); err != nil {
+					g.t.Error(err)
+				}
 			}
 			if err := os.Remove(ballast); err != nil {
 				g.t.Error(err)

@@ -203,7 +203,9 @@ func (g *voterRun) fill(disk string) {
 	g.t.Helper()
 	name := filepath.Join(disk, "ballast")
 	for deadline := time.Now().Add(time.Duration(200+g.r.IntN(2500)) * time.Millisecond); time.Now().Before(deadline); g.wait(20) {
-		appendUntilFull(g.t, name)
+		if err := fillDisk(name); err != nil {
+			g.t.Error(err)
+		}
 	}
 	if err := os.Remove(name); err != nil {
 		g.t.Error(err)
