@@ -76,7 +76,7 @@ func main() {
 		}
 		return
 	}
-	begun, failed := circumstances(), 0
+	setup, failed := circumstances(), 0
 	var rows []row
 	fmt.Printf("%-42s %9s %9s %8s %8s %9s %7s  %s\n", "attack", "quiet p99", "worst", "slow for", "peak MiB", "left MiB", "stop", "verdict")
 	for _, a := range attacks {
@@ -97,7 +97,7 @@ func main() {
 			r.stop.Seconds(), verdict)
 	}
 	if *out != "" {
-		if err := rewrite(*out, table(rows, begun, time.Now())); err != nil {
+		if err := rewrite(*out, table(rows, setup, time.Now())); err != nil {
 			fmt.Fprintln(os.Stderr, "hostile:", err)
 			os.Exit(1)
 		}

@@ -283,12 +283,12 @@ func TestFollowersAmongCombinedEntries(t *testing.T) {
 		}
 		dir := path.Join(filepath.ToSlash(t.TempDir()), "follower")
 		from := NewFollower(FollowOptions{Store: readOnly{h.store, t}, MasterKey: masterKey, Interval: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
-		left, begun, dead := n, n > 0, make(chan struct{})
+		left, counting, dead := n, n > 0, make(chan struct{})
 		cut := vfs.Hook(vfs.OS, func(o vfs.Op) error {
-			if !begun && strings.HasSuffix(o.NewName, "/unsettled") {
-				begun, left = true, n+8
+			if !counting && strings.HasSuffix(o.NewName, "/unsettled") {
+				counting, left = true, n+8
 			}
-			if !begun {
+			if !counting {
 				return nil
 			}
 			if left--; left < 0 {

@@ -12,7 +12,7 @@ import (
 type entries struct {
 	batch   *group.Batch
 	decoded []*group.Entry
-	begun   time.Time     // when the first one was appended
+	first   time.Time     // when the first one was appended
 	read    time.Time     // when the last ones were
 	last    int64         // when the last one was appended, in nanoseconds of the Unix epoch
 	bytes   int64         // of entries
@@ -37,9 +37,9 @@ func (e *entries) add(b *group.Batch) error {
 	}
 	e.read = time.Now()
 	if e.batch == nil {
-		e.batch, e.begun = b, e.read
+		e.batch, e.first = b, e.read
 		if len(e.decoded) > 0 && e.decoded[0].At > 0 {
-			e.begun = e.read.Add(time.Duration(min(e.decoded[0].At-b.Now, 0)))
+			e.first = e.read.Add(time.Duration(min(e.decoded[0].At-b.Now, 0)))
 		}
 		return nil
 	}
@@ -103,7 +103,7 @@ func (p *Publisher) rest(ctx context.Context, e *entries, places chan struct{}) 
 	if p.objects.missing(e.files()) < p.o.restBytes {
 		return nil
 	}
-	end := e.begun.Add(min(maxRest, time.Duration(restIntervals*float64(p.o.Interval))))
+	end := e.first.Add(min(maxRest, time.Duration(restIntervals*float64(p.o.Interval))))
 	for len(e.batch.Entries) < maxRestEntries && e.bytes < maxRestBytes {
 		left := time.Until(end)
 		if left <= 0 {

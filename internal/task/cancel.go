@@ -29,7 +29,7 @@ func (o *Options) part() int {
 
 // cancelTasks runs one cancelation. It cancels the matched waiting tasks in parts, one transaction each; the last one also
 // ends the cancelation. No other batch begins until then. After a crash the cancelation runs first and continues in the
-// same batch (see begunCancelation), which the tasks that it has already canceled name.
+// same batch (see interruptedCancelation), which the tasks that it has already canceled name.
 func (q *Queue) cancelTasks(run *running) error {
 	t := run.tasks[0]
 	run.progress.inside(0, index.Step{Name: "retrieving tasks", Total: 4})
@@ -148,9 +148,9 @@ func (tx *txn) cancel(run *running, tasks *roaring.Bitmap, at time.Time) (cancel
 	return canceled, err
 }
 
-// begunCancelation returns a waiting cancelation that has canceled tasks in a batch that is not stored: the process ended
+// interruptedCancelation returns a waiting cancelation that has canceled tasks in a batch that is not stored: the process ended
 // meanwhile. It runs next, in that batch.
-func (r *roster) begunCancelation(tx *boltfile.Tx) (uid, batch uint32, begun bool, err error) {
+func (r *roster) interruptedCancelation(tx *boltfile.Tx) (uid, batch uint32, ok bool, err error) {
 	waiting := roaring.And(r.byStatus[Enqueued], r.byKind[TaskCancelation])
 	for it := waiting.Iterator(); it.HasNext(); {
 		uid := it.Next()

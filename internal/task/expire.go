@@ -34,16 +34,16 @@ const (
 
 // steadyClock measures for how long the wall clock has kept pace with the monotonic clock.
 type steadyClock struct {
-	begun        bool
-	wall         time.Time     // of the last look
-	mono, anchor time.Duration // of the last look, and of the first one since the clock is steady
+	started      bool          // the clocks were compared at least once
+	wall         time.Time     // of the last comparison
+	mono, anchor time.Duration // of the last comparison, and of the first one since which the clocks have agreed
 }
 
 // look compares the clocks and returns for how long they have agreed.
 func (c *steadyClock) look(wall time.Time, mono time.Duration) time.Duration {
 	drift := wall.Sub(c.wall) - (mono - c.mono)
-	if !c.begun || drift.Abs() > clockTolerance {
-		c.begun, c.anchor = true, mono
+	if !c.started || drift.Abs() > clockTolerance {
+		c.started, c.anchor = true, mono
 	}
 	c.wall, c.mono = wall, mono
 	return mono - c.anchor

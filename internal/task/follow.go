@@ -41,7 +41,7 @@ func (q *Queue) Follow(c commit.Change) error {
 		if err := q.journal.follow(c.Data); err != nil {
 			return err
 		}
-		return q.showBegun(lastEntry(c.Data))
+		return q.showRunning(lastEntry(c.Data))
 	}
 	return fmt.Errorf("%s is not a file of the task queue", c.Name)
 }
@@ -103,15 +103,15 @@ func (q *Queue) followTasks(b []byte) error {
 	return err
 }
 
-// showBegun shows the batches of a journal entry as running, if the queue does not know their end.
-func (q *Queue) showBegun(last *entry) error {
-	var begun runs
+// showRunning shows the batches of a journal entry as running, if the queue does not know their end.
+func (q *Queue) showRunning(last *entry) error {
+	var shown runs
 	for _, e := range last.all() {
 		if e.Stopped || !q.unfinished(e) {
 			continue
 		}
 		if run := q.roster.running.batch(e.UID); run != nil && slices.Equal(run.set.ToArray(), e.Tasks) {
-			begun = begun.with(run)
+			shown = shown.with(run)
 			continue
 		}
 		var tasks []*Task
@@ -126,14 +126,14 @@ func (q *Queue) showBegun(last *entry) error {
 		}
 		run := q.newRunning(e.UID, e.StartedAt, tasks, e.Plan)
 		run.progress.outer(0)
-		begun = begun.with(run)
+		shown = shown.with(run)
 	}
-	q.setRunning(begun)
+	q.setRunning(shown)
 	return nil
 }
 
 // setRunning sets the running batches, and notifies watches of those that begin or end.
-func (q *Queue) setRunning(begun runs) {
+func (q *Queue) setRunning(next runs) {
 	q.roster.mu.Lock()
 	defer q.roster.mu.Unlock()
 	tasks, batches := roaring.New(), roaring.New()
@@ -146,11 +146,11 @@ func (q *Queue) setRunning(begun runs) {
 		}
 	}
 	was := q.roster.running
-	note(was, begun)
-	note(begun, was)
-	q.roster.running = begun
+	note(was, next)
+	note(next, was)
+	q.roster.running = next
 	for _, run := range was {
-		if !slices.Contains(begun, run) {
+		if !slices.Contains(next, run) {
 			run.cancel(nil)
 		}
 	}

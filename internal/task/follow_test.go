@@ -225,10 +225,10 @@ func TestLead(t *testing.T) {
 	}
 	q := paused(t, o)
 	added := enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "1", "2"))
-	shownBegun := false
+	checked := false
 	m.each = func(c commit.Change) {
-		if c.Kind == commit.Begin && !shownBegun {
-			shownBegun = true
+		if c.Kind == commit.Begin && !checked {
+			checked = true
 			l, err := m.q.Tasks(Filter{Statuses: []Status{Processing}, Limit: 10})
 			if err != nil || l.Total != 1 {
 				t.Errorf("%d tasks run, want 1 (%v)", l.Total, err)
@@ -236,9 +236,9 @@ func TestLead(t *testing.T) {
 			if b, err := m.q.Batch(0, nil); err != nil || b.Progress == nil || b.Stats.Total != 1 {
 				t.Errorf("the running batch is %+v (%v)", b, err)
 			}
-			begun := *lastEntry(c.Data)
-			if !slices.Equal(begun.Tasks, []uint32{added.UID}) {
-				t.Errorf("the journal has %v", begun)
+			noted := *lastEntry(c.Data)
+			if !slices.Equal(noted.Tasks, []uint32{added.UID}) {
+				t.Errorf("the journal has %v", noted)
 			}
 			m.each = nil // from here on the writer is gone
 			if err := m.q.Lead(); err != nil {
@@ -250,7 +250,7 @@ func TestLead(t *testing.T) {
 		}
 	}
 	_, _, err := q.turn()
-	if !errors.Is(err, crashed) || !shownBegun {
+	if !errors.Is(err, crashed) || !checked {
 		t.Fatalf("the batch gives %v", err)
 	}
 	ended := wait(t, m.q, added.UID)

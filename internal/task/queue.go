@@ -207,7 +207,7 @@ func open(o Options) (_ *Queue, err error) {
 		q.follows.Store(true)
 		var last *entry
 		if q.journal, last, err = openJournal(q.fs, o.Dir); err == nil {
-			err = q.showBegun(last)
+			err = q.showRunning(last)
 		}
 	} else {
 		var lacks bool

@@ -235,7 +235,7 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 		if ro.running.closed() || len(q.resume) > 0 {
 			return nil
 		}
-		if uid, in, begun, err := ro.begunCancelation(tx); begun || err != nil {
+		if uid, in, found, err := ro.interruptedCancelation(tx); found || err != nil {
 			batch, chosen, strategy = in, roaring.BitmapOf(uid), fmt.Sprintf(reasonAlone, TaskCancelation)
 			return err
 		}

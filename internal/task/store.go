@@ -162,16 +162,16 @@ func (q *Queue) newTxn() (tx *txn, err error) {
 			btx.Rollback()
 		}
 	}()
-	begun := &txn{
+	opened := &txn{
 		tx: btx, tasks: btx.Bucket(taskBucket), batches: btx.Bucket(batchBucket),
 		roster: q.roster, names: q.roster.names,
 	}
-	if begun.tasks == nil || begun.batches == nil {
+	if opened.tasks == nil || opened.batches == nil {
 		return nil, &apierr.Corruption{File: q.file, Section: "buckets", Offset: -1, Reason: "one that was there is missing"}
 	}
-	begun.tasks.Fill(pageFill)
-	begun.batches.Fill(pageFill)
-	return begun, nil
+	opened.tasks.Fill(pageFill)
+	opened.batches.Fill(pageFill)
+	return opened, nil
 }
 
 // endTxn commits a transaction, with the function that do calls, and has memory follow. writing is held.
