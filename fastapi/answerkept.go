@@ -52,7 +52,7 @@ func (s *Server) answerKept(ctx *fasthttp.RequestCtx, st *searchState, how byte,
 	if err != nil {
 		return nil, false, nil // the search reports the same error
 	}
-	kept := search.Answer(v, key, ctx.Time())
+	kept := search.Answer(v, key, arrival(ctx))
 	v.Release()
 	if kept == nil {
 		return key, false, nil
@@ -65,7 +65,7 @@ func (s *Server) answerKept(ctx *fasthttp.RequestCtx, st *searchState, how byte,
 		return key, true, err
 	}
 	id := uuid.Must(uuid.NewV7())
-	s.countKept(pathValue(ctx, "index_uid"), kept, id, 0, ctx.Time())
+	s.countKept(pathValue(ctx, "index_uid"), kept, id, 0, arrival(ctx))
 	return key, true, answerWith(ctx, func(dst []byte) ([]byte, error) {
 		return kept.AppendMembers(append(dst, '{'), id), nil
 	})

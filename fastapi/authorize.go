@@ -85,7 +85,7 @@ func admit(ctx *fasthttp.RequestCtx, a action) error {
 	if c == nil {
 		return nil
 	}
-	wait, err := c.Admit(string(a), ctx.Time())
+	wait, err := c.Admit(string(a), arrival(ctx))
 	if err != nil {
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
 		return err

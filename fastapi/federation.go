@@ -242,7 +242,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	}
 	for i := range m.queries {
 		if !proxied { // the instance that the client asked counts
-			s.countSearch(m.queries[i].uid, &m.queries[i].searchInput, i, found.None(), ctx.Time())
+			s.countSearch(m.queries[i].uid, &m.queries[i].searchInput, i, found.None(), arrival(ctx))
 		}
 	}
 	return nil

@@ -297,7 +297,7 @@ func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, 
 		return nil, err
 	}
 	s, outer := x.server, &x.outer.Request.Header
-	began := time.Now()
+	r.called = time.Now()
 	defer r.freeBuffer() // of the answer, which is copied
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(x.outer.Conn(), httpLog{s.log}, true)
@@ -321,8 +321,8 @@ func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, 
 	if err := r.account.Hold(2 * int64(len(text))); err != nil {
 		text, failed = s.public(x.outer, err).AppendJSON(nil), true
 	}
-	s.tally(&ctx, began)
-	s.logAccess(&ctx, began)
+	s.tally(&ctx, r.called)
+	s.logAccess(&ctx, r.called)
 	return toolResult(text, failed), nil
 }
 

@@ -387,6 +387,27 @@ func TestToolsKeepLimits(t *testing.T) {
 	}
 }
 
+// TestToolsTakeTheTimeOfTheirCall checks that the rate limit of a key counts calls of tools, and that reports have their durations.
+func TestToolsTakeTheTimeOfTheirCall(t *testing.T) {
+	c := newCounting(t)
+	c.json("PATCH", "/experimental-features", `{"mcp": true}`)
+	r := c.json("POST", "/keys", `{"actions": ["search"], "indexes": ["*"], "expiresAt": null, "rateLimit": {"searchesPerSecond": 1}}`)
+	var limited struct{ Key string }
+	if err := json.Unmarshal([]byte(r.body), &limited); err != nil || limited.Key == "" {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	const message = `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": {"indexUid": "films", "q": "dune"}}}`
+	batch := "[" + strings.TrimSuffix(strings.Repeat(message+",", 8), ",") + "]" // of less than a second
+	answer := c.as(limited.Key).post(batch, "Mcp-Protocol-Version", "2025-03-26")
+	if refused := strings.Count(answer.body, "api_key_rate_limit_exceeded"); refused == 0 || !strings.Contains(answer.body, "Dune") {
+		t.Errorf("%d of 8 calls are refused: %d %s", refused, answer.status, answer.body)
+	}
+	var report struct{ Results []queryReport }
+	if err := json.Unmarshal([]byte(c.get("/analytics/slow").body), &report); err != nil || len(report.Results) != 1 || report.Results[0].LongestMs > float64(time.Hour.Milliseconds()) {
+		t.Errorf("the report is %+v, %v", report, err)
+	}
+}
+
 // TestToolsDescribeParameters checks that each parameter of a tool is described, and that each description belongs to one.
 func TestToolsDescribeParameters(t *testing.T) {
 	used := map[string]bool{}

@@ -148,7 +148,7 @@ func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 	if m.queries == nil {
 		return apierr.New("bad_request", "`queries` is missing: send an array of searches, each with its `indexUid`.")
 	}
-	caller(ctx).Charge(len(m.queries)-1, ctx.Time()) // in addition to the one counted for every search
+	caller(ctx).Charge(len(m.queries)-1, arrival(ctx)) // in addition to the one counted for every search
 	defer s.slow.tellMany(ctx, m.queries)
 	for i := range m.queries {
 		uid, err := reach(ctx, m.queries[i].uid)
@@ -200,7 +200,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		}
 		key := s.answerKey(ctx, nil, q.uid, askedByMany, q.sent, metadata)
 		if v := views.Get(q.uid); v != nil && key != nil {
-			if kept := search.Answer(v, key, ctx.Time()); kept != nil {
+			if kept := search.Answer(v, key, arrival(ctx)); kept != nil {
 				if err := turns.Of(work).Account().Answer(int64(kept.Len())); err != nil {
 					return insideQuery(i, err)
 				}

@@ -29,6 +29,18 @@ type request struct {
 	span    trace.Span
 
 	admitted *auth.Caller // the caller whose rate limits count the request; nil: none
+	called   time.Time    // when the current call of a tool began; zero: none
+}
+
+// arrival returns when a request arrived, or when the call of a tool began: fasthttp leaves the time of its request zero.
+func arrival(ctx *fasthttp.RequestCtx) time.Time {
+	if at := ctx.Time(); !at.IsZero() {
+		return at
+	}
+	if r := requestOf(ctx); r != nil {
+		return r.called
+	}
+	return time.Time{}
 }
 
 // requestKey is the place of a request among its own values.

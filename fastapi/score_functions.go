@@ -44,5 +44,5 @@ func sentTime(ctx *fasthttp.RequestCtx, proxied bool) time.Time {
 			return time.Unix(second, 0)
 		}
 	}
-	return ctx.Time()
+	return arrival(ctx)
 }

@@ -146,7 +146,7 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput, key []byte) e
 		return dst, err
 	})
 	if err == nil {
-		s.countSearch(pathValue(ctx, "index_uid"), in, 0, found.None(), ctx.Time())
+		s.countSearch(pathValue(ctx, "index_uid"), in, 0, found.None(), arrival(ctx))
 	}
 	return err
 }
@@ -196,7 +196,7 @@ func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error 
 	if err := answerWith(ctx, func(dst []byte) ([]byte, error) { return found.AppendJSON(limited, dst) }); err != nil {
 		return err
 	}
-	s.countSearch(uid, in, 0, found.None(), ctx.Time())
+	s.countSearch(uid, in, 0, found.None(), arrival(ctx))
 	return nil
 }
 
@@ -233,7 +233,7 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 	in.Search.Contains = s.features.on("containsFilter")
 	in.Search.Log = s.log
 	in.Search.Rules = s.activeRules()
-	in.Search.Now = ctx.Time()
+	in.Search.Now = arrival(ctx)
 	rule, err := s.rule(ctx, uid)
 	if err != nil {
 		return err

@@ -298,8 +298,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	protect(ctx)
 	s.compress(ctx)
 	r.settle(ctx)
-	s.tally(ctx, ctx.Time())
-	s.logAccess(ctx, ctx.Time())
+	s.tally(ctx, arrival(ctx))
+	s.logAccess(ctx, arrival(ctx))
 	r.endSpan(ctx)
 	if c, ok := ctx.Conn().(*conn); ok {
 		c.foretell(ctx)
@@ -322,8 +322,8 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 	ctx.RemoveUserValue(askingKey{})
 	if status := ctx.Response.StatusCode(); status != fasthttp.StatusOK {
 		shareAnswer(ctx)
-		s.tally(ctx, ctx.Time())
-		s.logAccess(ctx, ctx.Time())
+		s.tally(ctx, arrival(ctx))
+		s.logAccess(ctx, arrival(ctx))
 		return status
 	}
 	return fasthttp.StatusContinue

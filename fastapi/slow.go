@@ -49,7 +49,7 @@ func (l *slowSearches) may(now time.Time) (ok bool, leftOut int) {
 
 // due reports whether a search that ends now was slow.
 func (l *slowSearches) due(ctx *fasthttp.RequestCtx) bool {
-	return l.after > 0 && time.Since(ctx.Time()) >= l.after
+	return l.after > 0 && time.Since(arrival(ctx)) >= l.after
 }
 
 // tellMany logs a multi-search if it was slow: its indexes and queries in one line.
@@ -74,7 +74,7 @@ func (l *slowSearches) tell(ctx *fasthttp.RequestCtx, uid string, in *searchInpu
 		return
 	}
 	now := time.Now()
-	took := now.Sub(ctx.Time())
+	took := now.Sub(arrival(ctx))
 	ok, leftOut := l.may(now)
 	if !ok {
 		return

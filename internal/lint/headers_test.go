@@ -54,6 +54,24 @@ func TestHeadersAreKnown(t *testing.T) {
 	}
 }
 
+// TestArrivalsAreAsked requires that handlers ask arrival when their request came: the request of a tool has no time of its own.
+func TestArrivalsAreAsked(t *testing.T) {
+	found := false
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && pkg == "fastapi" && spelled(call) == "ctx.Time" {
+				if found = true; file != "fastapi/request.go" {
+					t.Errorf("%s calls ctx.Time: call arrival", file)
+				}
+			}
+			return true
+		})
+	})
+	if !found {
+		t.Error("no call was found")
+	}
+}
+
 // TestHeadersAreListed requires that each requestHeader is a constant and one of requestHeaders. Otherwise the table of attacks would lack
 // its row unnoticed.
 func TestHeadersAreListed(t *testing.T) {
