@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -21,6 +22,8 @@ const (
 	forwardPause = 100 * time.Millisecond
 	// forwardBody is the size of the largest body that is kept in memory for a retry.
 	forwardBody = 1 << 20
+	// forwardKept bounds the memory of all bodies that are kept. Further ones are passed on while they arrive, and cannot be retried.
+	forwardKept = 64 << 20
 	// forwardWait is how long the writer may take to begin its answer, between two pieces of it, and to accept a piece of a request.
 	forwardWait = 2 * time.Minute
 	// forwardIdle is the time after which an idle connection to the writer is closed: less than the writer's own limit.
@@ -33,6 +36,7 @@ type Forwarder struct {
 	host   string        // of requests; "": as they come
 	ended  chan struct{} // closed when this member is the writer
 	none   bool          // there is no writer to forward requests to
+	kept   atomic.Int64  // bytes of bodies that are kept in memory
 }
 
 // unsentError is the error of a request that was not sent.
@@ -124,8 +128,10 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 	for _, name := range []string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive"} {
 		req.Header.Del(name)
 	}
-	again, err := takeBody(ctx, req)
+	again, kept, err := f.takeBody(ctx, req)
+	defer f.kept.Add(-kept)
 	if err != nil {
+		ctx.SetUserValue(brokenKey{}, true)
 		return err
 	}
 	req.Header.Set(string(headerForwarded), "1")
@@ -140,6 +146,9 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 			if err = untaken(ctx); err == nil {
 				ctx.Response.Header.Del(fasthttp.HeaderConnection)
 				ctx.Response.Header.SetNoDefaultContentType(true) // the client has reset it; a 204 has none
+				if kept > 0 {
+					ctx.Request.ResetBody() // frees it before the answer is sent
+				}
 				return nil
 			}
 			f.client.CloseIdleConnections() // they go to that member
@@ -184,27 +193,51 @@ func untaken(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// takeBody moves the body of a request to another one. again reports whether it can be sent more than once.
-func takeBody(ctx *fasthttp.RequestCtx, req *fasthttp.Request) (again bool, err error) {
+// takeBody moves the body of a request to another one. again reports whether it can be sent more than once. kept bytes of it are in
+// memory.
+func (f *Forwarder) takeBody(ctx *fasthttp.RequestCtx, req *fasthttp.Request) (again bool, kept int64, err error) {
 	length := ctx.Request.Header.ContentLength()
 	body := ctx.RequestBodyStream()
 	if length == 0 || body == nil && len(ctx.Request.Body()) == 0 {
-		return true, nil
+		return true, 0, nil
 	}
 	if body == nil {
 		req.SetBody(ctx.Request.Body())
-		return true, nil
+		return true, 0, nil
 	}
-	if length > forwardBody || length < 0 {
+	if length > forwardBody || length < 0 || !f.keep(int64(length)) {
 		// Not the stream itself: both requests would return it to fasthttp's pool.
-		req.SetBodyStream(struct{ io.Reader }{body}, length)
-		return false, nil
+		req.SetBodyStream(&passedBody{body, ctx}, length)
+		return false, 0, nil
 	}
-	var b bytes.Buffer
-	if _, err := io.Copy(&b, io.LimitReader(body, int64(length))); err != nil || b.Len() != length {
-		return false, errors.Join(apierr.New("bad_request", "The body ends after %d bytes of %d.", b.Len(), length), err)
+	b := make([]byte, length)
+	if n, err := io.ReadFull(body, b); err != nil {
+		return false, int64(length), errors.Join(apierr.New("bad_request", "The body ends after %d bytes of %d.", n, length), err)
 	}
-	req.SetBodyRaw(b.Bytes())
-	ctx.Request.SetBodyStream(bytes.NewReader(b.Bytes()), length) // for this member, as above
-	return true, nil
+	req.SetBodyRaw(b)
+	ctx.Request.SetBodyStream(bytes.NewReader(b), length) // for this member, as above
+	return true, int64(length), nil
+}
+
+// keep reports whether n more bytes of bodies may be kept in memory, and counts them.
+func (f *Forwarder) keep(n int64) bool {
+	if f.kept.Add(n) <= forwardKept {
+		return true
+	}
+	f.kept.Add(-n)
+	return false
+}
+
+// passedBody is a body that is passed on while it arrives.
+type passedBody struct {
+	src io.Reader
+	ctx *fasthttp.RequestCtx
+}
+
+func (p *passedBody) Read(b []byte) (int, error) {
+	n, err := p.src.Read(b)
+	if err != nil && err != io.EOF {
+		p.ctx.SetUserValue(brokenKey{}, true)
+	}
+	return n, err
 }

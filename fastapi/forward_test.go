@@ -96,3 +96,36 @@ func TestForwardedAnswersKeepTheirHeaders(t *testing.T) {
 		}
 	}
 }
+
+// TestForwarderKeepsFewBodies checks that bodies beyond the memory for them are passed on as they arrive.
+func TestForwarderKeepsFewBodies(t *testing.T) {
+	f := NewForwarder(func(context.Context) (net.Conn, error) { return nil, errors.New("away") })
+	take := func() (again bool, kept int64) {
+		t.Helper()
+		var ctx fasthttp.RequestCtx
+		ctx.Request.SetBodyStream(strings.NewReader("0123456789"), 10)
+		ctx.Request.Header.SetContentLength(10)
+		req := fasthttp.AcquireRequest()
+		defer fasthttp.ReleaseRequest(req)
+		again, kept, err := f.takeBody(&ctx, req)
+		if body := string(req.Body()); err != nil || body != "0123456789" {
+			t.Errorf("%q, %v", body, err)
+		}
+		return again, kept
+	}
+	f.kept.Store(forwardKept - 15)
+	if again, kept := take(); !again || kept != 10 || f.kept.Load() != forwardKept-5 {
+		t.Errorf("with room: %t, %d, %d in all", again, kept, f.kept.Load())
+	}
+	if again, kept := take(); again || kept != 0 || f.kept.Load() != forwardKept-5 {
+		t.Errorf("without room: %t, %d, %d in all", again, kept, f.kept.Load())
+	}
+	f.kept.Store(0)
+	var ctx fasthttp.RequestCtx
+	ctx.Request.SetRequestURI("http://a/indexes")
+	ctx.Request.SetBodyStream(strings.NewReader("01234"), 10)
+	ctx.Request.Header.SetContentLength(10)
+	if err := f.Forward(&ctx); err == nil || f.kept.Load() != 0 || ctx.UserValue(brokenKey{}) == nil {
+		t.Errorf("a short body: %v, %d bytes are kept", err, f.kept.Load())
+	}
+}

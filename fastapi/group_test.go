@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"svc/internal/auth"
 	"svc/internal/group"
 	"svc/internal/index"
+	"svc/internal/logs"
 )
 
 // fakeMember is a reader of a group whose position does not change.
@@ -383,6 +385,101 @@ func TestReader(t *testing.T) {
 	held.end() // ends once only
 	<-hidden
 	s.Hide(ctx) // again
+}
+
+// TestStandbyLeadsMeanwhile sends requests to a member without open stores, which becomes the writer while it waits for the former one.
+func TestStandbyLeadsMeanwhile(t *testing.T) {
+	o := Options{Keys: openKeys(t, masterKey)}
+	openInstance(t, &o)
+	complete(t, &o)
+	dialled := make(chan struct{}, 1)
+	f := NewForwarder(func(context.Context) (net.Conn, error) {
+		select {
+		case dialled <- struct{}{}:
+		default:
+		}
+		return nil, errors.New("away")
+	})
+	m := &fakeMember{state: group.StateFollows, pos: group.Position{Term: 1, Run: 1, Index: 7}}
+	s := NewStandby(m, f, masterKey, 0, o.Log)
+	l := fasthttputil.NewInmemoryListener()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	c := &client{t: t, http: http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.Dial() }}}, key: masterKey}
+	answers := make(chan reply, 2)
+	go func() {
+		answers <- c.send("POST", "/indexes/a/search", strings.NewReader(`{"q": "x"}`), "Content-Type", "application/json")
+	}()
+	<-dialled
+	s.Show(s.NewServer(o))
+	o.Member = m
+	leader := s.Lead(o)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		c.http.CloseIdleConnections()
+		s.Hide(ctx)
+		if err := s.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	if r := <-answers; r.status != 404 || r.code() != "index_not_found" || r.header.Get("Svc-Position") != "1.1.7" {
+		t.Errorf("%d %s at %q", r.status, r.body, r.header.Get("Svc-Position"))
+	}
+	if used := leader.budget.Used(); used != 0 {
+		t.Errorf("%d bytes are held", used)
+	}
+}
+
+// TestStandbyReadsWholeBodies checks that a member without open stores takes no part of a body for the next request.
+func TestStandbyReadsWholeBodies(t *testing.T) {
+	log := logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)
+	f := NewForwarder(func(context.Context) (net.Conn, error) { return nil, errors.New("away") })
+	s := NewStandby(&fakeMember{state: group.StateFollows}, f, masterKey, 0, log)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	inner := strings.Repeat("GET /group HTTP/1.1\r\nHost: a\r\n\r\n", 2000)
+	chunked := "Transfer-Encoding: chunked\r\n"
+	chunks := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)
+	length := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n", n) }
+	for _, tt := range []struct {
+		path, headers, body string
+		statuses            []int
+	}{
+		{"/health", length(len(inner)), inner, []int{200, 200}},
+		{"/health", chunked, chunks, []int{200, 200}},
+		{"/group/promote", length(len(inner)), inner, []int{409, 200}},
+		{"/indexes", "Svc-Forwarded: 1\r\n" + length(len(inner)), inner, []int{503, 200}},
+		{"/indexes", chunked, chunks, []int{503, 200}},
+		{"/indexes", chunked, "ffff\r\n" + inner, []int{503}}, // the end of a chunk is missing
+		{"/health", length(5) + chunked, chunks, []int{400}},
+		{"/health", "Transfer-Encoding: identity\r\n" + length(len(inner)), inner, []int{400}},
+	} {
+		first := "POST " + tt.path + " HTTP/1.1\r\nHost: a\r\n" + tt.headers + "\r\n" + tt.body
+		if statuses := answersTo(t, l.Addr().String(), first); !slices.Equal(statuses, tt.statuses) {
+			t.Errorf("%s %.30q: the answers are %d, want %d", tt.path, tt.headers, statuses, tt.statuses)
+		}
+	}
+}
+
+// TestStandbyWithoutMasterKey checks that a member without open stores shows its state to everybody if there is no master key.
+func TestStandbyWithoutMasterKey(t *testing.T) {
+	var ctx fasthttp.RequestCtx
+	s := &Standby{member: &fakeMember{state: group.StateFollows}}
+	if err := s.group(&ctx); err != nil || !strings.Contains(string(ctx.Response.Body()), `"role":"reader"`) {
+		t.Errorf("%v, %s", err, ctx.Response.Body())
+	}
 }
 
 func (s *Standby) isLive() bool {

@@ -23,16 +23,21 @@ const (
 
 // drain drops the rest of the body after a handler, or has the connection closed after the answer.
 func (s *Server) drain(ctx *fasthttp.RequestCtx) {
+	if ctx.RequestBodyStream() != nil && ctx.UserValue(brokenKey{}) == nil && s.checkLength(ctx) != nil {
+		linger(ctx)
+		return
+	}
+	dropBody(ctx)
+}
+
+// dropBody is drain for a body of any length. Without it, fasthttp would take the rest of a body for the next request.
+func dropBody(ctx *fasthttp.RequestCtx) {
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
 		return
 	}
 	if ctx.UserValue(brokenKey{}) != nil {
 		ctx.Response.SetConnectionClose()
-		return
-	}
-	if s.checkLength(ctx) != nil {
-		linger(ctx)
 		return
 	}
 	var one [1]byte

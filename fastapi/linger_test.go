@@ -1,13 +1,16 @@
 package fastapi
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -90,5 +93,45 @@ func TestShortRestsKeepTheConnection(t *testing.T) {
 	answers, err := io.ReadAll(nc)
 	if err != nil || bytes.Count(answers, []byte("HTTP/1.1 400")) != 4 || bytes.Count(answers, []byte("HTTP/1.1 200")) != 1 {
 		t.Errorf("%q, %v", answers, err)
+	}
+}
+
+// answersTo sends a request and then one for the health, on one connection, and returns the statuses of all answers.
+func answersTo(t *testing.T, address, first string) (statuses []int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() { // the server may close the connection before it has read all
+		_, _ = io.WriteString(conn, first+"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+	}()
+	for in := bufio.NewReader(conn); ; {
+		answer, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return statuses
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		statuses = append(statuses, answer.StatusCode)
+	}
+}
+
+// TestNoPartOfABodyIsARequest sends bodies with requests in them to handlers that read no body.
+func TestNoPartOfABodyIsARequest(t *testing.T) {
+	c := newTCPClient(t, Options{})
+	inner := strings.Repeat("GET /missing HTTP/1.1\r\nHost: a\r\n\r\n", 2000)
+	headers := fmt.Sprintf("Host: a\r\nContent-Length: %d\r\n", len(inner))
+	for head, want := range map[string]int{
+		"OPTIONS /indexes HTTP/1.1\r\nOrigin: http://b\r\nAccess-Control-Request-Method: GET\r\n": 200, // a preflight
+		"OPTIONS /indexes HTTP/1.1\r\n":                   405,
+		"PUT /health HTTP/1.1\r\n":                        405,
+		"GET /health HTTP/1.1\r\n":                        200,
+		"POST /missing HTTP/1.1\r\n":                      404,
+		"POST /dumps HTTP/1.1\r\nAuthorization: none\r\n": 401,
+	} {
+		if statuses := answersTo(t, c.address, head+headers+"\r\n"+inner); !slices.Equal(statuses, []int{want, 200}) {
+			t.Errorf("%q: the answers are %d, want %d and 200", head, statuses, want)
+		}
 	}
 }

@@ -286,6 +286,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if preflight(ctx) {
+		s.drain(ctx)
 		return
 	}
 	cleanPath(ctx.URI())

@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -122,14 +124,18 @@ func (s *Standby) Lead(o Options) *Server {
 	return server
 }
 
-// forward forwards a request to the writer, or answers it if this member has become it.
-func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
+// forwardNow forwards a request to the writer. It returns errLeads if this member has become the writer.
+func (s *Standby) forwardNow(ctx *fasthttp.RequestCtx) error {
 	// The writer does not learn by which host name the client reached this member.
 	if !s.protected && bytes.HasPrefix(ctx.Path(), []byte(pathDownloads)) && byOtherName(ctx) {
 		return refuseCopies(ctx, headerHost)
 	}
-	err := s.forwarder.Forward(ctx)
-	if err != errLeads {
+	return s.forwarder.Forward(ctx)
+}
+
+// forward forwards a request of an open server to the writer, or has the router answer it if this member has become the writer.
+func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
+	if err := s.forwardNow(ctx); err != errLeads {
 		return err
 	}
 	h := s.use()
@@ -258,17 +264,47 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	if h.live == nil && s.forwarder.none {
 		h = s.reuse()
 	}
-	if h.live != nil {
-		defer h.end()
-		h.by(ctx)
-		h.live.serve(ctx)
-		return
+	if h.live == nil {
+		if s.relay(ctx) != errLeads {
+			return
+		}
+		if h = s.use(); h.live == nil {
+			s.fail(ctx, apierr.New("writer_unreachable", "This server stops."))
+			dropBody(ctx)
+			return
+		}
 	}
+	defer h.end()
+	h.by(ctx)
+	h.live.serve(ctx)
+}
+
+// relay answers a request without stores: it forwards it to the writer, or answers about this member. It returns errLeads if this
+// member has become the writer meanwhile. Then the request is not answered.
+func (s *Standby) relay(ctx *fasthttp.RequestCtx) (err error) {
 	if c, ok := ctx.Conn().(*conn); ok {
 		c.enter()
 		defer c.leave()
 	}
-	var err error
+	if ambiguous(&ctx.Request.Header) {
+		s.fail(ctx, ambiguousLength())
+		ctx.SetConnectionClose()
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("request failed", "request", ctx.ID(), "error", fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
+			ctx.SetUserValue(brokenKey{}, true)
+			err = apierr.New(apierr.Internal, "Internal error. The server log has the cause: search for request %d.", ctx.ID())
+		}
+		if err == errLeads {
+			return
+		}
+		if err != nil {
+			s.fail(ctx, err)
+		}
+		dropBody(ctx)
+	}()
 	switch string(ctx.Path()) {
 	case "/health":
 		s.health(ctx)
@@ -278,12 +314,14 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 		err = apierr.New("promotion_refused", "This reader copies the data of the writer. Try again when `answersReads` of `GET /group` is true.")
 	default:
 		if err = checkForwarded(ctx); err == nil {
-			err = s.forward(ctx)
+			err = s.forwardNow(ctx)
 		}
 	}
-	if err == nil {
-		return
-	}
+	return err
+}
+
+// fail answers with an error.
+func (s *Standby) fail(ctx *fasthttp.RequestCtx, err error) {
 	e := apierr.From(err)
 	if e.Code == codeNoWriter {
 		ctx.Response.Header.Set(headerNoWriter, "1")
@@ -306,10 +344,10 @@ func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 	ctx.SetBodyString(`{"status":"available"}`)
 }
 
-// group shows the state of the member to the master key. API keys are unknown while no data are open.
+// group shows the state of the member to the master key, or to everybody without one. API keys are unknown while no data are open.
 func (s *Standby) group(ctx *fasthttp.RequestCtx) error {
 	scheme, key, _ := bytes.Cut(headerAuthorization.in(&ctx.Request.Header), []byte{' '})
-	if sum := sha256.Sum256(key); !bytes.Equal(scheme, bearer) || subtle.ConstantTimeCompare(sum[:], s.master[:]) != 1 {
+	if sum := sha256.Sum256(key); s.protected && (!bytes.Equal(scheme, bearer) || subtle.ConstantTimeCompare(sum[:], s.master[:]) != 1) {
 		return apierr.New("invalid_api_key", "While the data of a reader are not open, this route accepts only the master key.")
 	}
 	b, err := json.Marshal(s.member.Status())
