@@ -69,7 +69,7 @@ func (s *Server) filterConsole(ctx *fasthttp.RequestCtx) error {
 
 func (s *Server) needLogs() error { return s.features.need("logsRoute", "reading and filtering logs") }
 
-// streamLogs sends log lines from now on until endLogStream, or until the client disconnects.
+// streamLogs sends log lines from now on until endLogStream, until the client disconnects, or until its key is no longer valid.
 func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
 	in := newLogInput()
 	if err := readObject(s, ctx, &in, streamParams); err != nil {
@@ -89,29 +89,49 @@ func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // make proxies pass lines on at once
 	ctx.SetConnectionClose()                           // further data from the client is read only to detect a disconnect
 	ctx.Response.ImmediateHeaderFlush = true           // the first line may come late
-	conn := ctx.Conn()
+	conn, credential := ctx.Conn(), credential(ctx)
+	allowed := func() bool { return s.mayReadLogs(credential) }
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer listener.Stop()
+		checks := time.NewTicker(heartbeatPause)
+		defer checks.Stop()
 		left := make(chan struct{})
 		conn.SetReadDeadline(time.Time{}) // an error means that it is closed already, here as below
 		go func() {
 			defer close(left)
 			_ = watch(conn) // why it ended makes no difference to lines
 		}()
-		send(w, listener, left)
+		send(w, listener, left, checks.C, allowed)
 		conn.SetReadDeadline(time.Now())
 		<-left
 	})
 	return nil
 }
 
-// send writes the listener's lines until it is stopped or the client disconnects.
-func send(w *bufio.Writer, listener *logs.Listener, left <-chan struct{}) {
+// mayReadLogs reports whether a stream that began with a credential may go on.
+func (s *Server) mayReadLogs(credential string) bool {
+	if s.needLogs() != nil || s.searching.Err() != nil { // a server that has ended does not see that a key is deleted
+		return false
+	}
+	if !s.keys.Protected() {
+		return true
+	}
+	_, err := s.keys.Authorize(credential, string(actionMetricsGet), "")
+	return err == nil
+}
+
+// send writes the listener's lines until it is stopped, until the client disconnects, or until a check finds that the client is no
+// longer allowed to read them.
+func send(w *bufio.Writer, listener *logs.Listener, left <-chan struct{}, checks <-chan time.Time, allowed func() bool) {
 	for {
 		if w.Flush() != nil {
 			return
 		}
 		select {
+		case <-checks:
+			if !allowed() {
+				return
+			}
 		case line := <-listener.Lines():
 			w.Write(line) // Flush gives its error
 			for range len(listener.Lines()) {

@@ -3,11 +3,13 @@ package fastapi
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,6 +109,68 @@ func TestLogStream(t *testing.T) {
 		}
 	}
 	defer r.Body.Close() // ended by the server
+}
+
+// TestLogStreamNeedsItsKey checks that a stream ends at the first check after its key was deleted, although lines keep coming.
+func TestLogStreamNeedsItsKey(t *testing.T) {
+	heard := logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)
+	filter, err := logs.ParseFilter("info")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := heard.Listen(filter, logs.JSON, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Stop()
+	var allowed atomic.Bool
+	allowed.Store(true)
+	checks, sent := make(chan time.Time), new(logstest.Buffer)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		send(bufio.NewWriter(sent), listener, nil, checks, allowed.Load)
+	}()
+	checks <- time.Time{}
+	heard.Logger().Info("before")
+	for !strings.Contains(sent.String(), "before") {
+		time.Sleep(time.Millisecond)
+	}
+	allowed.Store(false)
+	checks <- time.Time{}
+	<-ended
+}
+
+// TestMayReadLogs checks what a check of a stream finds.
+func TestMayReadLogs(t *testing.T) {
+	c := newProtected(t)
+	c.json("PATCH", "/experimental-features", `{"logsRoute": true}`)
+	var key struct{ Key, UID string }
+	if err := json.Unmarshal([]byte(c.json("POST", "/keys", `{"actions": ["metrics.get"], "indexes": ["*"], "expiresAt": null}`).body), &key); err != nil {
+		t.Fatal(err)
+	}
+	is := func(what, credential string, want bool) {
+		t.Helper()
+		if got := c.server.mayReadLogs(credential); got != want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+	is("a key", key.Key, true)
+	is("the master key", masterKey, true)
+	is("a key for searches", c.makeKey(`["search"]`, `["*"]`), false)
+	c.send("DELETE", "/keys/"+key.UID, nil)
+	is("a deleted key", key.Key, false)
+	c.json("PATCH", "/experimental-features", `{"logsRoute": false}`)
+	is("without the feature", masterKey, false)
+	open := newClient(t, Options{})
+	open.json("PATCH", "/experimental-features", `{"logsRoute": true}`)
+	if !open.server.mayReadLogs("") {
+		t.Error("a server without a master key ends the stream")
+	}
+	open.server.endSearches()
+	if open.server.mayReadLogs("") {
+		t.Error("the stream of a server that has ended goes on")
+	}
 }
 
 // TestCredentialsAreNotLogged sends keys wherever clients may put them, and checks that the log does not have them.
