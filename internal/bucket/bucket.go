@@ -71,7 +71,7 @@ func Open(o Options) (Store, error) {
 		if o.FS == nil {
 			o.FS = vfs.OS
 		}
-		return &directory{o.FS, path.Clean(u.Path)}, nil
+		return &directory{fs: o.FS, root: path.Clean(u.Path)}, nil
 	case u.Scheme == "s3" && u.Host != "":
 		return openS3(&o, u.Host, strings.Trim(path.Clean("/"+u.Path), "/"))
 	}

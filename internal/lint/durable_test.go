@@ -116,7 +116,7 @@ var commitPoints = map[string]kind{
 	"internal/logstore.Log.sync":                  entries,
 	"internal/logstore.Log.settle":                entries,
 	"internal/logstore.Log.renew":                 entries,
-	"internal/bucket.directory.Create":            apart, // an object of a bucket
+	"internal/bucket.directory.name":              apart, // an object of a bucket
 	"internal/bucket.directory.write":             apart,
 	"internal/publish.Archive.Restore":            joining,
 	"internal/publish.restore.fetchOnce":          joining,
