@@ -157,9 +157,11 @@ func TestCompareRights(t *testing.T) {
 			t.Errorf("%s for another index: %d %s", actions, r.status, r.body)
 		}
 	}
-	token := c.tenantToken(`{"searchRules": {"i": {"filter": "owner = b"}}}`)
-	if r := c.as(token).json("POST", "/indexes/i/compare", `{}`); r.status != 403 {
-		t.Errorf("a tenant token: %d %s", r.status, r.body)
+	for _, key := range []string{"Default Search API Key", "Default Admin API Key"} {
+		token := c.tokenOf(key, `{"searchRules": {"i": {"filter": "owner = b"}}}`)
+		if r := c.as(token).json("POST", "/indexes/i/compare", `{}`); r.status != 403 {
+			t.Errorf("a tenant token of the %s: %d %s", key, r.status, r.body)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func (k *Keys) fromToken(c *Caller, credential, action string) error {
 	if err != nil {
 		return Refuse("The tenant token is not valid: it must be signed with HS256, HS384 or HS512 by the value of the key that `apiKeyUid` names, have `searchRules` of patterns with null or `{\"filter\": …}`, and be valid now.")
 	}
-	if action != "search" && action != chatting {
+	if !tokensMay(action) {
 		return Refuse("Tenant tokens allow only searches and chats.")
 	}
 	c.token = t
@@ -106,9 +106,12 @@ func (c *Caller) Forbidden(index string) error {
 	return Refuse("The API key has no access to the index `%s`.", index)
 }
 
+// tokensMay reports whether tenant tokens give the right to an action if their key does.
+func tokensMay(action string) bool { return action == "search" || action == chatting }
+
 func (c *Caller) may(action string) bool {
 	need := needed[action]
-	return need != 0 && c.key.may&need != 0
+	return need != 0 && c.key.may&need != 0 && (c.token == nil || tokensMay(action))
 }
 
 // May reports whether the caller has the right to an action on an index.

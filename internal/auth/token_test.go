@@ -184,8 +184,16 @@ func TestTokensLiveWithTheirKey(t *testing.T) {
 	opens(false, "chatCompletions", "")
 	replace(Key{Actions: []string{"*", "chatCompletions"}, Indexes: []string{"*"}})
 	opens(true, "chatCompletions", "")
+	caller, err := k.Authorize(recorded, "search", "tools")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, a := range actions {
-		opens(a.name == "search" || a.name == "chatCompletions", a.name, "tools")
+		want := a.name == "search" || a.name == "chatCompletions"
+		opens(want, a.name, "tools")
+		if caller.May(a.name, "tools") != want { // as handlers ask that need a second right
+			t.Errorf("%s: may %t, want %t", a.name, !want, want)
+		}
 	}
 	replace(Key{Actions: []string{"documents.get"}, Indexes: []string{"*"}})
 	opens(false, "search", "toys")
