@@ -71,7 +71,7 @@ func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
 		report := s.providers.Converse(ctx, w, r, indexes, searcher, e.send)
 		s.metrics.talked(name, r.Model, &report)
 		attrs := []slog.Attr{
-			slog.String("workspace", name), slog.String("model", r.Model), slog.Int("rounds", report.Rounds), slog.Int("searches", report.Searches),
+			slog.String("workspace", name), slog.String("model", shorten([]byte(r.Model))), slog.Int("rounds", report.Rounds), slog.Int("searches", report.Searches),
 			slog.Int("tokens", report.Usage.Total), slog.Duration("time", time.Since(begin)),
 		}
 		level := slog.LevelInfo

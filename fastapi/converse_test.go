@@ -431,6 +431,9 @@ func TestConversationsThatFailBefore(t *testing.T) {
 
 func TestChatSeriesAreBounded(t *testing.T) {
 	var c chatSeries
+	if got := c.label("w", strings.Repeat("m", maxModelBytes+1)); got != "other" || len(c.known) != 0 {
+		t.Errorf("a long name: %.20s, %d are known", got, len(c.known))
+	}
 	for i := range maxChatSeries + 10 {
 		name := fmt.Sprint("m", i)
 		want := name

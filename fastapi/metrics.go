@@ -98,8 +98,11 @@ func (m *metrics) talked(workspace, model string, r *chat.Report) {
 	}
 }
 
-// maxChatSeries limits the models of workspaces with series of their own: clients name models, and a provider may accept any name.
-const maxChatSeries = 1000
+// Limits of the models of workspaces that have series of their own: clients name models, and a provider may accept any name.
+const (
+	maxChatSeries = 1000
+	maxModelBytes = 256 // of the name
+)
 
 // chatSeries are the models of workspaces that have series of their own.
 type chatSeries struct {
@@ -107,15 +110,21 @@ type chatSeries struct {
 	known map[[2]string]bool
 }
 
+// otherModel is the label of all models without a series of their own.
+const otherModel = "other"
+
 // label returns the label of a model. Only some have one of their own.
 func (c *chatSeries) label(workspace, model string) string {
+	if len(model) > maxModelBytes {
+		return otherModel
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pair := [2]string{workspace, strings.ToValidUTF8(model, "\uFFFD")}
 	switch {
 	case c.known[pair]:
 	case len(c.known) >= maxChatSeries:
-		return "other"
+		return otherModel
 	case c.known == nil:
 		c.known = map[[2]string]bool{}
 		fallthrough
