@@ -121,6 +121,36 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 	if old != nil {
 		e = *old
 	}
+	if err := readSource(&e, members); err != nil {
+		return nil, err
+	}
+	templated := false // sent, and not null
+	err = v.fields(embedderReaders(&e, &templated))
+	switch {
+	case err != nil:
+		return nil, err
+	case r != alone && sourceOf(e.Source).whole():
+		return nil, v.fail("cannot have the source %s: an embedder inside a composite one computes embeddings itself.", e.Source)
+	case templated && e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0:
+		return nil, v.fail("cannot have documentTemplateMaxBytes 0: it is the maximum length of texts.")
+	case old != nil && r == alone && old.Source == e.Source && isTrue(old.BinaryQuantized) && !isTrue(e.BinaryQuantized):
+		return nil, v.fail("cannot disable binaryQuantized: the full vectors are gone. Add another embedder instead.")
+	}
+	for _, m := range members {
+		if r.refused(m.key) {
+			return nil, m.fail("cannot be set for this part of a composite embedder.")
+		}
+	}
+	e.restore(old)
+	if err := keepSecrets(old, &e, v, members); err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
+
+// readSource sets the source that the members name. A new source starts from its own defaults. Only the template, which does not
+// depend on the source, stays.
+func readSource(e *Embedder, members []member) error {
 	was := e.Source
 	for _, m := range members {
 		if m.key != "source" {
@@ -130,21 +160,24 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 		if !m.null() {
 			n, err := m.choice(Sources()...)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			e.Source = sources[n].name
 		}
 	}
 	if e.Source != was {
-		// A new source starts from its own defaults. Only the template, which does not depend on the source, stays.
-		kept := e
-		e = Embedder{Source: kept.Source}
+		kept := *e
+		*e = Embedder{Source: kept.Source}
 		if sourceOf(e.Source).use("documentTemplate") != refused {
 			e.DocumentTemplate, e.DocumentTemplateMaxBytes = kept.DocumentTemplate, kept.DocumentTemplateMaxBytes
 		}
 	}
-	templated := false // sent, and not null
-	err = v.fields(map[string]func(value) error{
+	return nil
+}
+
+// embedderReaders returns the functions that read the members of an embedder. templated is set if a template is sent that is not null.
+func embedderReaders(e *Embedder, templated *bool) map[string]func(value) error {
+	return map[string]func(value) error{
 		"source": func(value) error { return nil },
 		"model": orReset(func() { e.Model = "" }, func(v value) (err error) {
 			if e.Model, err = v.text(); err == nil && e.Model == "" {
@@ -184,7 +217,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			return err
 		}),
 		"documentTemplate": orReset(func() { e.DocumentTemplate = nil }, func(v value) error {
-			templated = true
+			*templated = true
 			source, err := v.text()
 			if err != nil {
 				return err
@@ -238,27 +271,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			e.Distribution, err = readDistribution(v)
 			return err
 		}),
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case r != alone && sourceOf(e.Source).whole():
-		return nil, v.fail("cannot have the source %s: an embedder inside a composite one computes embeddings itself.", e.Source)
-	case templated && e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0:
-		return nil, v.fail("cannot have documentTemplateMaxBytes 0: it is the maximum length of texts.")
-	case old != nil && r == alone && old.Source == e.Source && isTrue(old.BinaryQuantized) && !isTrue(e.BinaryQuantized):
-		return nil, v.fail("cannot disable binaryQuantized: the full vectors are gone. Add another embedder instead.")
 	}
-	for _, m := range members {
-		if r.refused(m.key) {
-			return nil, m.fail("cannot be set for this part of a composite embedder.")
-		}
-	}
-	e.restore(old)
-	if err := keepSecrets(old, &e, v, members); err != nil {
-		return nil, err
-	}
-	return &e, nil
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
