@@ -236,12 +236,11 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 type federationPlan struct {
 	offset, limit int
 	paged         bool
-	steady        bool // totals are the same on all pages
+	steadyTotals  bool // of one query, and so of all
 
 	distinct *string                   // of all queries; nil: none
 	own      map[ownDistinct]*valueSet // of single queries
 	drops    bool                      // hits are dropped because of either, or because of that of a part
-	all      bool                      // duplicates after the page are met, too, so that all pages have the same total
 }
 
 // plan makes the plan of queries that are prepared.
@@ -252,8 +251,7 @@ func (r *FederatedResponse) plan() *federationPlan {
 		p.own = ownDistincts(r.queries, &r.request.parts)
 	}
 	p.drops = p.distinct != nil || len(p.own) > 0 || r.request.parts.distinct()
-	p.steady = slices.ContainsFunc(r.queries, func(q federated) bool { return q.ranking.steadyTotals })
-	p.all = p.drops && (p.steady || p.paged)
+	p.steadyTotals = slices.ContainsFunc(r.queries, func(q federated) bool { return q.ranking.steadyTotals })
 	return p
 }
 
@@ -268,11 +266,11 @@ func (r *FederatedResponse) findHits(ctx context.Context, p *federationPlan, spr
 	return spread(len(r.queries), func(ctx context.Context, i int) error {
 		q := &r.queries[i]
 		defer q.ranking.stages.timed("search")()
-		q.ranking.steadyTotals = p.steady
+		q.ranking.steadyTotals = p.steadyTotals
 		most := q.view.Settings.Pagination.MaxTotalHits
 		// What others pin may be among its hits.
 		w := window{limit: min(p.offset+p.limit+pinned, most), pageSize: p.limit + pinned, exhaustive: p.paged, values: true, apart: true, wholeIfFew: p.drops}
-		if p.all {
+		if p.wholeLists() {
 			w.limit, w.pageSize, w.exhaustive = most, most, false
 		}
 		if !waits {
@@ -291,7 +289,7 @@ func (r *FederatedResponse) mergeHits(t turns.Turn, p *federationPlan, sets map[
 	m := r.newMerger(t, p, sets)
 	r.hits = weave(m.pins(federatedPins(r.queries, r.remotes)), m.next, p.offset, p.limit)
 	more := func(q federated) bool { return !q.result.Whole && len(q.result.Hits) >= p.offset+p.limit }
-	for left := p.all || p.drops && !slices.ContainsFunc(r.queries, more); left; {
+	for left := p.wholeLists() || p.drops && !slices.ContainsFunc(r.queries, more); left; {
 		_, left = m.next()
 	}
 	if m.err != nil {

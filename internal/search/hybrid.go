@@ -17,7 +17,7 @@ import (
 // whatever the scores of the first hits by words. Only if the query cannot be embedded is the list by words the answer.
 func (k *ranking) runHybrid(ctx context.Context, w window) (*rankedHits, error) {
 	began := time.Now()
-	both, whole := k.steady(w)
+	both, whole := k.wholeList(w)
 	if !whole {
 		both.offset, both.limit = 0, w.offset+w.limit
 		both.exhaustive = false // duplicates are counted once both lists are known

@@ -65,7 +65,7 @@ type window struct {
 	hitsOnly      bool           // candidates are not looked at
 	values        bool           // fill Hit.Values, and Hit.Score
 	apart         bool           // pins are counted, but not among the hits
-	wholeIfFew    bool           // the hits may be all, not only those of the page
+	wholeIfFew    bool           // a few hits may be all, not only those of the page: the caller cuts them
 	deadline      time.Time      // of the ranking; zero: searchCutoffMs from its start
 	grouping      *rank.Grouping // of a search by words: hits are the first ones of groups; nil: they are not
 }
@@ -239,7 +239,7 @@ func (k *ranking) find(ctx context.Context, w window) (*rankedHits, error) {
 	if k.kind == hybrid {
 		return k.runHybrid(ctx, w)
 	}
-	ranked, whole := k.steady(w)
+	ranked, whole := k.wholeList(w)
 	began := time.Now()
 	f := &rankedHits{kind: k.kind}
 	var q *rank.VectorQuery
@@ -299,7 +299,7 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 		HitsOnly:   w.hitsOnly && k.kind != hybrid && len(k.pins)+len(k.parts) == 0,
 		Marks:      r.formats(),
 		MaxTotal:   k.maxTotal(),
-		WholeIfFew: (k.distinct != "" || w.wholeIfFew) && k.parts == nil && k.kind != hybrid && !k.unbounded && w.grouping == nil,
+		WholeIfFew: k.wholeIfFew(w),
 		Threshold:  r.RankingScoreThreshold,
 		Scores:     w.values || r.ShowRankingScore || r.ShowRankingScoreDetails,
 		Values:     w.values,
