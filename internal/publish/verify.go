@@ -50,6 +50,19 @@ type missed struct {
 	image bool // as in needed
 }
 
+// verification is a running Verify.
+type verification struct {
+	archive *Archive
+	report  func(Damage)
+	plan    *plan              // of the target; nil: the whole archive is checked
+	made    *content           // of the target, once its image is read
+	files   map[string]*needed // by the name of the object
+
+	mu     sync.Mutex // guards what follows, and calls of report
+	result Verified   // Objects and Bytes are only counted by the goroutine of Verify
+	gone   []missed
+}
+
 // Verify reads all objects and compares files with their checksums. It returns an error if it cannot continue; damage is not an
 // error. The server may publish and remove objects meanwhile.
 func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
@@ -57,132 +70,149 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	var gone []missed
-	v := new(Verified)
-	damaged := func(d Damage, image bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if errors.Is(d.Err, fs.ErrNotExist) {
-			gone = append(gone, missed{d, image})
-			return
-		}
-		v.Damaged++
-		o.Damaged(d)
-	}
-	var p *plan
+	v := &verification{archive: a, report: o.Damaged, files: map[string]*needed{}}
 	if o.Target != nil {
-		if p, err = a.planOf(ctx, h, o.Target); err != nil {
+		if v.plan, err = a.planOf(ctx, h, o.Target); err != nil {
 			return nil, err
 		}
-		h = &history{images: []imageRef{p.image}, logs: p.logs}
-	}
-	var made *content // of the target
-	files := map[string]*needed{}
-	need := func(f *group.File, at group.Position, image bool) {
-		name := fileName(*f)
-		n := files[name]
-		if n == nil {
-			n = &needed{file: *f, from: at, to: at, image: image}
-			files[name] = n
-		}
-		switch c := at.Compare(n.to); {
-		case c > 0:
-			n.to, n.image = at, image
-		case c == 0:
-			n.image = n.image || image
-		}
-		n.from = minPosition(n.from, at)
+		h = &history{images: []imageRef{v.plan.image}, logs: v.plan.logs}
 	}
 	for _, d := range h.gaps() {
-		damaged(d, false)
+		v.damaged(d, false)
 	}
-	for i := range h.images {
-		s := &h.images[i]
-		st, err := readAgain(ctx, func() (*group.Image, error) { return a.image(ctx, s) })
-		v.Objects++
+	if err := v.readImages(ctx, h.images); err != nil {
+		return nil, err
+	}
+	if err := v.readLogs(ctx, h.logs); err != nil {
+		return nil, err
+	}
+	if v.made != nil { // entries may name files that later ones replace
+		for _, f := range v.made.all() {
+			v.need(&f, v.plan.to, true)
+		}
+	}
+	if err := v.checkFiles(ctx); err != nil {
+		return nil, err
+	}
+	return &v.result, v.settle(ctx)
+}
+
+// damaged reports an object that is damaged, and notes one that is missing. image is as in needed.
+func (v *verification) damaged(d Damage, image bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if errors.Is(d.Err, fs.ErrNotExist) {
+		v.gone = append(v.gone, missed{d, image})
+		return
+	}
+	v.result.Damaged++
+	v.report(d)
+}
+
+// need notes that the image or the entry at a position needs a file.
+func (v *verification) need(f *group.File, at group.Position, image bool) {
+	name := fileName(*f)
+	n := v.files[name]
+	if n == nil {
+		n = &needed{file: *f, from: at, to: at, image: image}
+		v.files[name] = n
+	}
+	switch c := at.Compare(n.to); {
+	case c > 0:
+		n.to, n.image = at, image
+	case c == 0:
+		n.image = n.image || image
+	}
+	n.from = minPosition(n.from, at)
+}
+
+// readImages reads images and notes the files that they need. Of a target, the image is where made begins.
+func (v *verification) readImages(ctx context.Context, images []imageRef) error {
+	for i := range images {
+		s := &images[i]
+		st, err := readAgain(ctx, func() (*group.Image, error) { return v.archive.image(ctx, s) })
+		v.result.Objects++
 		if broken(err) {
-			damaged(Damage{Object: s.name, From: s.from, To: s.from, Err: err}, true)
+			v.damaged(Damage{Object: s.name, From: s.from, To: s.from, Err: err}, true)
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if p != nil {
-			made = contentOf(st)
+		if v.plan != nil {
+			v.made = contentOf(st)
 			continue
 		}
 		for n := range st.Files {
-			need(&st.Files[n].File, s.from, true)
+			v.need(&st.Files[n].File, s.from, true)
 		}
 	}
-	for i := range h.logs {
-		l := &h.logs[i]
-		entries, err := readAgain(ctx, func() ([]*group.Entry, error) { return a.decoded(ctx, l) })
-		v.Objects++
+	return nil
+}
+
+// readLogs reads entries and notes the files that they need. Of a target, the entries change made.
+func (v *verification) readLogs(ctx context.Context, logs []logRef) error {
+	for i := range logs {
+		l := &logs[i]
+		entries, err := readAgain(ctx, func() ([]*group.Entry, error) { return v.archive.decoded(ctx, l) })
+		v.result.Objects++
 		if broken(err) {
 			to := l.first
 			to.Index = l.last
-			damaged(Damage{Object: l.name, From: l.first, To: to, Err: err}, false)
+			v.damaged(Damage{Object: l.name, From: l.first, To: to, Err: err}, false)
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		at := l.first
 		for _, e := range entries {
 			for n := range e.Files {
-				if p == nil {
-					need(&e.Files[n], at, false)
+				if v.plan == nil {
+					v.need(&e.Files[n], at, false)
 				}
 			}
-			if made != nil && p.has(at.Index) && at.Index >= l.begin {
-				if err := made.change(e); err != nil {
-					return nil, fmt.Errorf("cannot read %s: %w", l.name, err)
+			if v.made != nil && v.plan.has(at.Index) && at.Index >= l.begin {
+				if err := v.made.change(e); err != nil {
+					return fmt.Errorf("cannot read %s: %w", l.name, err)
 				}
 			}
 			at.Index++
 		}
 	}
-	if made != nil { // entries may name files that later ones replace
-		for _, f := range made.all() {
-			need(&f, p.to, true)
-		}
-	}
+	return nil
+}
+
+// checkFiles reads all files that are needed.
+func (v *verification) checkFiles(ctx context.Context) error {
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(fetchers)
-	for name, n := range files {
-		v.Objects++
-		v.Bytes += n.file.Size
+	for name, n := range v.files {
+		v.result.Objects++
+		v.result.Bytes += n.file.Size
 		g.Go(func() error {
-			err := a.check(inner, n.file)
+			err := v.archive.check(inner, n.file)
 			if broken(err) {
-				damaged(Damage{Object: name, File: n.file.Name, From: n.from, To: n.to, Err: err}, n.image)
+				v.damaged(Damage{Object: name, File: n.file.Name, From: n.from, To: n.to, Err: err}, n.image)
 				return nil
 			}
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	return v, a.settle(ctx, p, gone, func(d Damage) {
-		v.Damaged++
-		o.Damaged(d)
-	})
+	return g.Wait()
 }
 
 // settle reports missing objects, except those that retention has removed: these are not needed from the oldest image on.
-func (a *Archive) settle(ctx context.Context, p *plan, gone []missed, damaged func(Damage)) error {
-	if len(gone) == 0 {
+func (v *verification) settle(ctx context.Context) error {
+	if len(v.gone) == 0 {
 		return nil
 	}
-	images, err := a.images(ctx, "")
+	images, err := v.archive.images(ctx, "")
 	if err != nil {
 		return err
 	}
-	for i := range gone {
-		m := &gone[i]
+	for i := range v.gone {
+		m := &v.gone[i]
 		removed := false
 		if len(images) > 0 {
 			c := m.To.Compare(images[0].from)
@@ -190,9 +220,10 @@ func (a *Archive) settle(ctx context.Context, p *plan, gone []missed, damaged fu
 		}
 		switch {
 		case !removed:
-			damaged(m.Damage)
-		case p != nil:
-			return fmt.Errorf("position %v was removed while its objects were read: it is older than --publish-keep", p.to)
+			v.result.Damaged++
+			v.report(m.Damage)
+		case v.plan != nil:
+			return fmt.Errorf("position %v was removed while its objects were read: it is older than --publish-keep", v.plan.to)
 		}
 	}
 	return nil
