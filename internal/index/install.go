@@ -114,7 +114,7 @@ func (ix *Index) install(m *manifest, b []byte) error {
 		next.Release()
 		return err
 	}
-	// The disk has the manifest, even if a power failure may undo it: then the change is made again.
+	// The disk has the manifest. A power failure may undo this; then the change is repeated.
 	ix.raiseNumbers(m)
 	for f, list := range in.beside { // before the view is shared; in other views it has no effect
 		for _, b := range list {

@@ -28,7 +28,7 @@ func fillable(s *search) bool {
 func prunes(s *search) bool { return s.out.groups != nil && s.out.groups.prunes }
 
 // asksAll reports whether every rule judges each document, even if it is alone in its bucket: for scores, for duplicates, or because
-// the only rule tells which documents have vectors.
+// the only rule says which documents have vectors.
 func asksAll(s *search) bool {
 	return s.scored || s.inRetry() || s.r.Vectors != nil && s.r.Vectors.Only
 }

@@ -286,7 +286,7 @@ func (c *page) hold(n int) bool {
 	return true
 }
 
-// describe tells of a hit what the request asks for, from the buckets that are open.
+// describe fills in what the request asks for of a hit: scores, details and values. It reads the verdicts of the open buckets.
 func (c *page) describe(h *Hit) {
 	r, verdicts := c.s.r, c.s.stack
 	if r.Scores {

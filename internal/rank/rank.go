@@ -71,7 +71,7 @@ type Request struct {
 	Exhaustive bool              // page mode: totals are exact
 	Brief      bool              // where top hits are cached, Candidates are nil, and In looks for them
 	MaxTotal   int               // maxTotalHits
-	WholeIfFew bool              // if fewer than MaxTotal documents are found, Hits are all of them, whatever the page. Distinct has looked at all then
+	WholeIfFew bool              // if fewer than MaxTotal documents are found, Hits are all of them, whatever the page, without duplicates under Distinct
 	Threshold  *float64          // rankingScoreThreshold
 	Scores     bool              // fill Hit.Score
 	Details    bool              // fill Hit.Details
@@ -97,12 +97,12 @@ type Hit struct {
 	Details []byte // JSON object of _rankingScoreDetails
 	Values  []ScoreValue
 
-	// Spelling breaks the tie of hits with equal Values, and is filled with them: words with accents as they are typed count −1 each, words
-	// that are typed without accents and have some in the document 1.
+	// Spelling breaks the tie of hits with equal Values, and is set together with them. A word typed with accents counts −1 if the
+	// document has it as typed. A word typed without accents counts 1 if all its occurrences in the document have accents.
 	Spelling int
 }
 
-// Filter tells which documents are allowed. Bitmaps are shared.
+// Filter says which documents are allowed. Bitmaps are shared.
 type Filter interface {
 	// Rows returns the live rows of a segment that are allowed.
 	Rows(segment int) *roaring.Bitmap
@@ -111,7 +111,8 @@ type Filter interface {
 	// because the same question will be asked again.
 	Among(segment int, rows *roaring.Bitmap, keep bool) *roaring.Bitmap
 
-	// Key tells what the filter allows in a segment, deleted or not, from what others allow; nil: nothing does.
+	// Key identifies the rows that the filter allows in a segment, including deleted ones. Filters that may allow other rows have other
+	// keys; nil: there is no key.
 	Key() []byte
 }
 

@@ -47,7 +47,7 @@ func (exactAttribute) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return outcome{ranks: 3}
 }
 
-// details tells of both halves, where the second one counts.
+// details explains both halves of the rule, if the second one counts.
 func (r exactAttribute) details(d *detailWriter, verdicts []verdict) int {
 	p := &verdicts[0]
 	d.open("exactness")

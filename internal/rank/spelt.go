@@ -21,7 +21,7 @@ type spellingsIn struct {
 	word      segment.Posting   // for a word typed without accents: the word in any spelling
 }
 
-// among returns the rows of a set that has tells from others.
+// among returns the rows of in for which has returns true, or nil if there are none.
 func (w *speltWord) among(s *findings, seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	found := and(in, w.in[seg].rows)
 	if found == nil || w.typed {

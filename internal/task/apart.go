@@ -40,8 +40,8 @@ func (q *Queue) takeApart(run *running) {
 	q.log.Warn("the process ended or lost the lead while a batch ran: its tasks run one by one", "batch", run.uid, "tasks", len(run.tasks))
 }
 
-// crashes returns how often the program ended, or lost the lead, while a task ran together with others, and which processes did, perhaps
-// with others of such tasks; alone is false when it never did.
+// crashes returns how often the process ended, or lost the lead, while a task ran together with others. ran are the processes that may
+// have run the task then. alone is true if this happened, so the task runs alone.
 func (a apart) crashes(uid uint32) (n int, ran []string, alone bool) {
 	for n, set := range a {
 		if set.tasks.Contains(uid) {

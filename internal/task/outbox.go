@@ -61,7 +61,7 @@ type Forward struct {
 type Outgoing struct {
 	Forward
 	UID      uint32    // of the task
-	Nonce    string    // tells it from one of the same uid, should the leader ever be set back
+	Nonce    string    // distinguishes it from a request with the same uid, after the leader was reset to an earlier state
 	File     string    // of the payload; "" for none
 	Size     int64     // of the payload
 	Enqueued time.Time // when the task was

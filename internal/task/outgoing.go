@@ -80,8 +80,8 @@ func (q *Queue) Delivered(uid uint32, remote string, r RemoteTask, done bool) er
 	return q.delivered([]uint32{uid}, remote, r, done)
 }
 
-// delivered stores what a remote answered to the requests of some tasks, in one transaction. done says that
-// the remote needs them no more: a payload that was the last to need is removed then.
+// delivered stores what a remote answered to the requests of some tasks, in one transaction. done says that the remote no longer needs
+// them. A payload that no other remote needs is then removed.
 func (q *Queue) delivered(uids []uint32, remote string, r RemoteTask, done bool) error {
 	var drops []string
 	err := q.update(func(tx *txn) error {

@@ -74,7 +74,8 @@ type roster struct {
 	batchTimes      *columns
 
 	running runs
-	// parked are the indexes that the machine failed, by uid. Of the running program alone: the next one finds out by itself.
+	// parked has the indexes whose tasks wait because of the machine or an embedder, by uid. It is not stored: the next process finds out
+	// by itself.
 	parked map[string]*parking
 }
 

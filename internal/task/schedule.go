@@ -88,7 +88,7 @@ func (q *Queue) schedule() {
 	}
 }
 
-// again tells of an error and receives when to try again.
+// again logs an error. The channel receives when it is time to try again.
 func (q *Queue) again(err error) <-chan time.Time {
 	q.log.Error("the task queue cannot continue; retrying", "error", err, "after", retryAfter)
 	return time.After(retryAfter)

@@ -27,8 +27,8 @@ const (
 	tableStarts = tableSize - 1025
 )
 
-// denseRange returns room for measures of all rows from the first to the last one of a batch; ok is false where they are more than per for
-// each of its rows.
+// denseRange returns room for measures of all rows from the first to the last one of a batch. ok is false if the batch is small, or if
+// this range has more than per rows for each row of the batch.
 func (r *Reader) denseRange(b *Batch, per int) (measures []uint8, ok bool) {
 	n := int(b.Rows[len(b.Rows)-1]-b.Rows[0]) + 1
 	if len(b.Rows) < DenseRows || n > per*len(b.Rows) {
