@@ -132,12 +132,16 @@ func (r Reach) steps() int {
 	return r.Pool
 }
 
-// scanAdvantage is how many rows a scan, which reads rows in order, scores in the time that a walk needs for one. signsAdvantage is
-// the same for a scan of signs without a kernel, signsKernelAdvantage with the kernels, for a row or a cache line of several rows.
-// signsMemoryAdvantage is for rows of two words that exceed cachedSigns in total, which do not stay in the second-level cache, and
-// for lines of gathered signs. All were fitted to measured walks. Comparing codes afterwards takes additional time. A walk gives up
-// after it has scored signsBudget times as many rows as take the time of the scan. Up to quickSigns, a scan takes at most about twice
-// as long as a walk.
+// scanAdvantage is how many rows a scan, which reads rows in order, scores in the time that a walk needs for one. Scans of signs have
+// advantages of their own, which do not count the time for comparing codes afterwards:
+//
+//   - signsAdvantage without a kernel;
+//   - signsKernelAdvantage with the kernels, for a row or a cache line of several rows;
+//   - signsMemoryAdvantage for rows of two words that exceed cachedSigns in total, and for lines of gathered signs. These do not stay in
+//     the second-level cache.
+//
+// All were fitted to measured walks. A walk gives up once it has scored signsBudget times the rows that it could score in the time of the
+// scan. Up to quickSigns, a scan takes at most about twice as long as a walk.
 const (
 	scanAdvantage        = 3
 	signsAdvantage       = 26

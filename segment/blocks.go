@@ -262,7 +262,7 @@ func (b *blocks) checkPieces(s section, size int64, read func(at, n int64) (afte
 // sectionAt returns the name of the section with the byte at an offset.
 func (b *blocks) sectionAt(at int) string { return b.sectionsIn(at, at+1) }
 
-// sectionsIn returns the names of the sections with a byte in a stretch.
+// sectionsIn returns the names of the sections with a byte in a range.
 func (b *blocks) sectionsIn(from, to int) string {
 	var names []string
 	for _, s := range b.sections {

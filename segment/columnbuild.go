@@ -101,13 +101,13 @@ type columnData struct {
 	null, empty []uint32
 	numbers     numberList
 	numberPairs []rowOrdinal
-	rounded     bool // numbers were rounded by who wrote one of the columns that this one is of
+	rounded     bool // numbers are rounded: the writer of one of the input columns did so
 	strings     func(ord int) []byte
 	originals   func(ord int) []byte // empty: as the normalised string
 	stringCount int
 	stringPairs []rowOrdinal
 	planes      bool        // ordinals of rows that have one at most may be written in planes
-	worked      func(n int) // told of rows and strings that are gone through; may be nil
+	worked      func(n int) // called with the number of rows and strings processed since the last call; may be nil
 }
 
 // numberList are ascending numbers.

@@ -158,8 +158,8 @@ func (o *ordinalMerger) merge(compare func(a *Column, i int, b *Column, j int) i
 	})
 }
 
-// eachStretch calls f with runs of rows of the output that come from one input: the first row, the ordinals that the rows have in the
-// input, and for each ordinal the index of its row in the run. It ends when f returns false.
+// eachStretch calls f with runs of rows of the output that come from one input, until f returns false. to is the first row of the run.
+// found are the ordinals of the rows in the input, and places has for each ordinal the index of its row in the run.
 func (o *ordinalMerger) eachStretch(f func(to, in uint32, found, places []uint32) bool) {
 	const together = 512
 	rows := make([]uint32, 0, together)

@@ -7,8 +7,9 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// DocumentDictionaries are dictionaries that the documents of several segments compress against: a merge of these copies documents,
-// which it would have to compress again where it meets more dictionaries than a segment may have. It is for several goroutines.
+// DocumentDictionaries is a set of dictionaries that several segments share. A merge of these segments copies compressed documents. If
+// the segments had more dictionaries than one segment may have, it would have to compress documents again. The set may be used by
+// several goroutines.
 type DocumentDictionaries struct {
 	mu   sync.Mutex
 	from *Reader // not yet asked for its own; nil: it was
@@ -30,8 +31,8 @@ const (
 	dictionarySlack = 8
 )
 
-// choose returns the dictionary that some documents are to be compressed against: their own, which the set then has, until it has as many
-// as a segment may have; from then on the best of the set, unless their own does clearly better.
+// choose returns the dictionary to compress some documents against. While the set has room, this is own, and choose adds it to the set.
+// Later it is the best one of the set, unless own is clearly better.
 func (s *DocumentDictionaries) choose(own *encodingDictionary, docs [][]byte) *encodingDictionary {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // Finding the positions of one row among many takes longer than decoding those of several rows one after another. So code that needs
 // most rows of a range reads the whole range, into an array by row.
 
-// stretch is the rows of a word between two, and where their positions begin.
+// stretch has the rows of a word within a range, and where their positions begin.
 type stretch struct {
 	rows   []uint32
 	starts []uint32 // in p; of the first rows only where p ends too early
@@ -63,7 +63,7 @@ func (s *stretch) readRows(f *FieldPosting, first, last uint32) (before int) {
 	return before
 }
 
-// giveBack keeps the room of the stretch for the next one, and none of the mapping.
+// giveBack returns the stretch to the pool, without its reference to mapped memory.
 func (s *stretch) giveBack() {
 	s.p = nil
 	stretches.Put(s)

@@ -57,7 +57,7 @@ func openInverse(b *blocks, column, p []byte, ords int) (inverse, bool) {
 	return v, true
 }
 
-// span returns which stretch of light holds the rows of ordinals [lo, hi).
+// span returns the range of light that has the rows of ordinals [lo, hi).
 func (v *inverse) span(lo, hi int) (from, to int) {
 	from = int(binary.LittleEndian.Uint32(v.starts[4*lo:]))
 	to = int(binary.LittleEndian.Uint32(v.starts[4*hi:]))

@@ -32,7 +32,7 @@ type union struct {
 	worked func(n int) // called for processed occurrences; may be nil
 }
 
-// work tells of them.
+// work reports n more processed occurrences.
 func (u *union) work(n int) {
 	if u.worked != nil {
 		u.worked(n)

@@ -101,7 +101,7 @@ func (r *Reader) damaged(t tag, format string, args ...any) error {
 	return &apierr.Corruption{File: r.name, Section: t.String(), Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
-// broken panics with damage that shows only now, and tells it.
+// broken reports damage that was found after the segment was opened, and panics with it.
 func (r *Reader) broken(t tag, format string, args ...any) {
 	err := r.damaged(t, format, args...)
 	r.blocks.tellDamage(mapped.Damage(err))

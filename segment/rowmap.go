@@ -35,7 +35,7 @@ func (m *rowMap) of(row uint32) uint32 {
 	return m.listed(row)
 }
 
-// listed is of for rows without a shift.
+// listed is the part of the method of for rows without a shift.
 func (m *rowMap) listed(row uint32) uint32 {
 	if int(row) < len(m.to) {
 		return m.to[row]
