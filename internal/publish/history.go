@@ -309,6 +309,24 @@ func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (grou
 	return group.Position{}, fmt.Errorf("the archive has no state before %s. List with --list what can be restored", t.Format(time.RFC3339))
 }
 
+// unreached returns the first entries that the archive has behind a position and that cannot be restored, with the reason. It returns nil
+// if there are none from up to a time. The entries that are missing may be from after it.
+func (h *history) unreached(to group.Position, limit int64) (first *logRef, why string) {
+	for i := range h.logs {
+		l := &h.logs[i]
+		switch {
+		case l.first.SameLog(to) && l.last <= to.Index || l.first.Compare(to) <= 0 && !l.first.SameLog(to):
+		case l.first.SameLog(to) && l.first.Index <= to.Index+1:
+			return nil, "" // the position is the one that was asked for
+		case l.first.SameLog(to):
+			return l, "changes between the restored position and later ones are missing in the publication"
+		case l.at <= limit:
+			return l, "the server started again after the restored position, and the upload of its first image did not finish"
+		}
+	}
+	return nil, ""
+}
+
 // batch reads entries.
 func (a *Archive) batch(ctx context.Context, l *logRef) (*group.Batch, error) {
 	b, err := a.get(ctx, l.name)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"math"
 	"path"
 	"path/filepath"
 	"slices"
@@ -74,6 +75,15 @@ func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, err
 	p, err := a.planOf(ctx, h, &o.Target)
 	if err != nil {
 		return nil, err
+	}
+	if o.Target.Position == (group.Position{}) {
+		limit := int64(math.MaxInt64)
+		if !o.Target.Time.IsZero() {
+			limit = o.Target.Time.UnixNano()
+		}
+		if l, why := h.unreached(p.to, limit); l != nil {
+			o.Logger.Warn("later changes are not restored", "because", why, "restored", p.to.String(), "later", l.first.String(), "at", time.Unix(0, l.at).UTC())
+		}
 	}
 	p, st, err := a.readable(ctx, h, p, o.Logger)
 	if err != nil {
