@@ -80,11 +80,11 @@ func (p *Publisher) awaitImage(ctx context.Context, last *group.Image, due <-cha
 }
 
 // takeImage takes an image of the directory and returns when it was started. From then on, the known objects are the files of the
-// image and those uploaded since.
+// image and those uploaded since. Each try starts anew, because a restore to a later time than the start may use the image.
 func (p *Publisher) takeImage(ctx context.Context) (started int64, st *group.Image, err error) {
-	started = p.o.Now().UnixNano()
-	p.objects.begin()
 	err = p.retry(ctx, func() (err error) {
+		started = p.o.Now().UnixNano()
+		p.objects.begin()
 		st, err = p.o.Feed.Image(ctx, p.o.Stores)
 		return err
 	})

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"path"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 
 	"svc/internal/bucket"
 	"svc/internal/group"
+	"svc/internal/vfs"
 )
 
 // stalled is a store that can stall images.
@@ -332,5 +335,43 @@ func TestFreshness(t *testing.T) {
 		if got := e.fresh().Sub(now); got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}
+	}
+}
+
+// lateImage is a feed whose first images fail.
+type lateImage struct {
+	Feed
+	fails  int
+	failed time.Time // the last time
+}
+
+func (l *lateImage) Image(ctx context.Context, stores group.Stores) (*group.Image, error) {
+	if l.fails > 0 {
+		l.fails--
+		time.Sleep(time.Millisecond)
+		l.failed = time.Now()
+		return nil, errors.New("the disk is full")
+	}
+	return l.Feed.Image(ctx, stores)
+}
+
+// TestImagesAreDatedByTheTryThatSucceeds lets images fail. The directory has changes from after those tries, so its image must not be
+// restored for a time before them.
+func TestImagesAreDatedByTheTryThatSucceeds(t *testing.T) {
+	store := directory(t)
+	var feed *lateImage
+	h := newHost(t, store, func(o *Options) {
+		feed = &lateImage{Feed: o.Feed, fails: 3}
+		o.Feed = feed
+	})
+	h.published(h.w.Position())
+	h.stop()
+	a, err := Open(t.Context(), store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: path.Join(filepath.ToSlash(t.TempDir()), "r"), Target: Target{Time: feed.failed}})
+	if err == nil || !strings.Contains(err.Error(), "no state before") {
+		t.Errorf("a time before the image is restored: %v", err)
 	}
 }
