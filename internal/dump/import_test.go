@@ -117,6 +117,9 @@ func TestImportRefuses(t *testing.T) {
 		"chat source":       {with(minimal(), entry{name: "chat-completions-settings/w.json", content: `{"source":"gemini"}`}), "chat-completions-settings/w.json"},
 		"chat settings":     {with(minimal(), entry{name: "chat-completions-settings/w.json", content: `[]`}), "chat-completions-settings/w.json"},
 		"webhook":           {with(minimal(), entry{name: "webhooks.json", content: `{"webhooks":{"00000000-0000-0000-0000-000000000000":{"url":"http://x.test"}}}`}), "webhooks.json"},
+		"V5, no indexes":    {without(v5(""), "index_uuids/data.jsonl"), "does not have the index of indexes/aaaa"},
+		"V5, one less":      {with(v5(""), entry{name: "indexes/bbbb/documents.jsonl"}), "does not have the index of indexes/bbbb"},
+		"V5, one UUID":      {with(v5(""), entry{name: "index_uuids/data.jsonl", content: strings.Repeat(`{"uid":"films","index_meta":{"uuid":"aaaa"}}`+"\n", 2)}), "the same UUID aaaa"},
 		"network":           {with(minimal(), entry{name: "network.json", content: `[]`}), "network.json"},
 	} {
 		t.Run(name, func(t *testing.T) {

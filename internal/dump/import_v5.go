@@ -89,7 +89,16 @@ func (m *importer) listV5(first, last map[string]time.Time) ([]importedIndex, er
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			return nil, fmt.Errorf("%s: %w", v5IndexesName, err)
 		}
+		if other, ok := byUUID[l.Meta.UUID]; ok {
+			return nil, fmt.Errorf("%s: the indexes %s and %s have the same UUID %s", v5IndexesName, other, l.UID, l.Meta.UUID)
+		}
 		byUUID[l.Meta.UUID] = l.UID
+	}
+	// Documents in other folders would be lost silently.
+	for folder := range m.in.documents {
+		if _, ok := byUUID[folder]; !ok {
+			return nil, fmt.Errorf("%s does not have the index of %s/%s, or is missing", v5IndexesName, indexesDir, folder)
+		}
 	}
 	var list []importedIndex
 	for _, id := range slices.Sorted(maps.Keys(byUUID)) {
