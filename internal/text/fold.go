@@ -162,6 +162,10 @@ func isKana(r rune) bool { return 0x3041 <= r && r <= 0x30fc }
 func appendFold(dst, raw []byte, g group, ends *[]int) []byte {
 	f := folder{dst: dst, start: len(dst), group: g}
 	pages := foldPagesOf(g)
+	first := 0
+	if ends != nil {
+		first = len(*ends)
+	}
 	for i := 0; i < len(raw); {
 		if b := raw[i]; b < utf8.RuneSelf {
 			i++
@@ -182,6 +186,13 @@ func appendFold(dst, raw []byte, g group, ends *[]int) []byte {
 		if ends != nil {
 			*ends = append(*ends, len(f.dst)-f.start)
 		}
+	}
+	if block, _ := g.script.nasals(); block != 0 {
+		var own []int
+		if ends != nil {
+			own = (*ends)[first:]
+		}
+		return f.dst[:f.start+len(foldNasals(f.dst[f.start:], g.script, own))]
 	}
 	return f.dst
 }
@@ -397,7 +408,7 @@ const (
 
 const (
 	nukta    = 0x93c // a dot below a letter, which is often left out
-	anusvara = 'ं'
+	anusvara = 0x900 + blockAnusvara
 	joiner   = 0x200d
 	// niggahita is a mark of Lao. With sara aa it is sara am, whose decomposition has it behind the tone mark.
 	niggahita = "\u0ecd"

@@ -215,12 +215,12 @@ func isDotted(raw []byte) bool {
 }
 
 // mayBeAccented reports whether the spelling of a word may differ from its form. In most scripts it takes no less to find out.
-func (g group) mayBeAccented(raw []byte) bool {
+func (g group) mayBeAccented(raw, form []byte) bool {
 	switch g.script {
 	case cyrillic:
 		return isAccented(raw)
 	case devanagari:
-		return isDotted(raw)
+		return len(form) < len(raw) || isDotted(raw) // nasals became anusvaras
 	}
 	return true
 }
@@ -228,7 +228,7 @@ func (g group) mayBeAccented(raw []byte) bool {
 // spell indexes the spelling of the word that was indexed last, if it is not its form.
 func (x *indexing) spell(raw, form []byte, g group) {
 	word := trimSpace(form)
-	if len(word) == 0 || len(form) > maxWord || !g.isSpelt() || isASCII(raw) || !g.mayBeAccented(raw) {
+	if len(word) == 0 || len(form) > maxWord || !g.isSpelt() || isASCII(raw) || !g.mayBeAccented(raw, form) {
 		return
 	}
 	key := AppendSpellingRange(x.sc.key[:0], word, false)
