@@ -22,10 +22,11 @@ type BuildOptions struct {
 
 // builder is a graph under construction.
 type builder struct {
-	codes  Codes
-	degree int
-	effort int
-	levels []uint8 // highest level of each row
+	codes    Codes
+	degree   int
+	effort   int
+	levels   []uint8  // highest level of each row
+	original []uint32 // of each row, see originals; nil: no rows are equal
 
 	locks []sync.Mutex // locks[row] guards that row's slots on all levels
 	links []uint32     // level 0, as in Graph
@@ -40,18 +41,24 @@ type builder struct {
 }
 
 // Build builds a graph over rows of codes, which it aliases. It stops with the
-// context's error. Besides the graph it needs 33 bytes a row.
+// context's error. Besides the graph it needs 33 bytes a row, 16 more while it looks for equal rows, and then 4 more if there are any.
 func Build(ctx context.Context, codes Codes, o BuildOptions) (*Graph, error) {
 	b, err := newBuilder(codes, o)
 	if err != nil {
 		return nil, err
 	}
-	for row := range b.levels {
-		b.place(uint32(row), b.levelOf(uint32(row)))
+	b.original = originals(codes, nil)
+	rows := make([]uint32, 0, len(b.levels))
+	for row := range uint32(len(b.levels)) {
+		if !isCopy(b.original, row) {
+			b.place(row, b.levelOf(row))
+			rows = append(rows, row)
+		}
 	}
-	if err := b.insertAll(ctx, o, len(b.levels), func(i int) uint32 { return uint32(i) }); err != nil {
+	if err := b.insertAll(ctx, o, rows, 0); err != nil {
 		return nil, err
 	}
+	b.hang()
 	return b.graph(), nil
 }
 
@@ -93,18 +100,18 @@ func (b *builder) place(row uint32, level uint8) {
 // other. With few other rows, too many links would go to the same ones, and some rows would become unreachable.
 const aloneRows = 512
 
-// insertAll links n placed rows, row(0) first. The others of the graph are linked.
-func (b *builder) insertAll(ctx context.Context, o BuildOptions, n int, row func(i int) uint32) error {
-	alone := min(n, max(0, aloneRows-(len(b.levels)-n)))
+// insertAll links placed rows in order. So many others of the graph are linked.
+func (b *builder) insertAll(ctx context.Context, o BuildOptions, rows []uint32, linked int) error {
+	alone := min(len(rows), max(0, aloneRows-linked))
 	single := o
 	single.Threads, single.Progress = 1, nil
-	if err := each(ctx, single, alone, func(w *walker, i int) { b.insert(w, row(i)) }); err != nil {
+	if err := each(ctx, single, alone, func(w *walker, i int) { b.insert(w, rows[i]) }); err != nil {
 		return err
 	}
 	if progress := o.Progress; progress != nil {
 		o.Progress = func(rows int) { progress(alone + rows) }
 	}
-	return each(ctx, o, n-alone, func(w *walker, i int) { b.insert(w, row(alone+i)) })
+	return each(ctx, o, len(rows)-alone, func(w *walker, i int) { b.insert(w, rows[alone+i]) })
 }
 
 // each does n pieces of work in order, on the number of goroutines in the options. All of them have ended when it returns.

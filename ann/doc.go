@@ -14,6 +14,9 @@
 // neighbours that lead in different directions. A lock per row guards its slots. The level of a row is a hash of its number, so with
 // one thread the same codes always give the same graph.
 //
+// Of rows with the same code only one is linked in this way, its original. The others are its copies and hang below it as a tree
+// (copies.go). Otherwise many copies would fill each other's slots, and hide all other rows.
+//
 // Extend takes over an existing graph: rows that stay keep their links, the others are inserted. A merge of segments
 // uses it, so that only the vectors of the smaller segments are linked again.
 //
