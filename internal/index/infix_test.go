@@ -91,3 +91,32 @@ func TestInfixIndexes(t *testing.T) {
 		}
 	}
 }
+
+// TestInfixIndexOfAColumnThatIsUsedAgain sets infix for a column that a segment still has from earlier settings, without the index.
+func TestInfixIndexOfAColumnThatIsUsedAgain(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
+	rng := rand.New(rand.NewPCG(1, 1))
+	var docs []string
+	for id := range 40 {
+		var text strings.Builder
+		for range 500 {
+			fmt.Fprint(&text, rng.IntN(10000))
+		}
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"t":%q}`, id, text.String()))
+	}
+	b.apply(ix, b.payload(docs...))
+	b.apply(ix, update(t, `{"filterableAttributes":[]}`))
+	b.apply(ix, update(t, `{"filterableAttributes":[{"attributePatterns":["t"],"features":{"infix":true}}]}`))
+	v, err := ix.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Release()
+	field, _ := v.Fields.ID("t")
+	if c := v.Segments[0].Column(field); c == nil || !c.Infixed() {
+		t.Error("the column has no infix index")
+	}
+}

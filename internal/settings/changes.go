@@ -24,7 +24,7 @@ type Rebuild struct {
 	Prefixes                bool              // prefix postings appear or go
 	Geo                     bool              // _geo or _geojson came into use: points and shapes are to be read, and checked
 	AddColumns, DropColumns []segment.FieldID // columns to build from documents, and to leave out; ascending
-	AddInfix                []segment.FieldID // columns that stay, and get an infix index; ascending
+	AddInfix                []segment.FieldID // columns that get an infix index: those of AddColumns may be in old segments, too; ascending
 }
 
 // None reports whether nothing is stale: new settings alone make the change.
@@ -56,7 +56,8 @@ func Changes(oldSettings, newSettings *Settings, oldFields, newFields *Fields) R
 			r.AddColumns = append(r.AddColumns, id)
 		} else if was.Column && !is.Column {
 			r.DropColumns = append(r.DropColumns, id)
-		} else if is.Infix && !was.Infix {
+		}
+		if is.Infix && !was.Infix {
 			r.AddInfix = append(r.AddInfix, id)
 		}
 	}

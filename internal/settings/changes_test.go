@@ -52,7 +52,7 @@ func TestChanges(t *testing.T) {
 		{`{"filterableAttributes":["price"]}`, `{"filterableAttributes":[{"attributePatterns":["price"],"features":{"elements":true}}]}`, Rebuild{Words: true}},
 		{`{"filterableAttributes":[{"attributePatterns":["price"],"features":{"elements":true}}]}`, `{"filterableAttributes":["price"]}`, Rebuild{}},
 		{`{"filterableAttributes":["price"]}`, `{"filterableAttributes":[{"attributePatterns":["price"],"features":{"infix":true}}]}`, Rebuild{AddInfix: ids(2)}},
-		{`{}`, `{"filterableAttributes":[{"attributePatterns":["price"],"features":{"infix":true}}]}`, Rebuild{AddColumns: ids(2)}},
+		{`{}`, `{"filterableAttributes":[{"attributePatterns":["price"],"features":{"infix":true}}]}`, Rebuild{AddColumns: ids(2), AddInfix: ids(2)}},
 		{`{"filterableAttributes":[{"attributePatterns":["price"],"features":{"infix":true}}]}`, `{"filterableAttributes":["price"]}`, Rebuild{}},
 		{`{}`, `{"distinctAttribute":"price"}`, Rebuild{AddColumns: ids(2)}},
 		{`{}`, `{"timeToLive":{"attribute":"price"}}`, Rebuild{AddColumns: ids(2)}},
