@@ -211,13 +211,16 @@ func TestVariants(t *testing.T) {
 			t.Errorf("%c folds to %c, which folds to %c", from, to, next)
 		}
 	}
-	for _, same := range []string{"国國", "学學", "真眞", "为為爲", "里裡裏", "铁鐵鉄", "龙龍竜", "台臺", "驿驛駅"} {
+	for _, same := range []string{"国國", "学學", "真眞", "为為爲", "里裡裏", "铁鐵鉄", "龙龍竜", "台臺", "驿驛駅", "高髙", "崎﨑", "边邊邉辺", "滨濱濵", "樱櫻桜", "岛島嶋嶌", "鹤鶴靏靍", "桥橋槗"} {
 		want := FacetSearchKey(string([]rune(same)[0]), nil)
 		for _, r := range same {
 			if got := FacetSearchKey(string(r), nil); got != want {
 				t.Errorf("%c folds to %s, not to %s", r, got, want)
 			}
 		}
+	}
+	if a, b := FacetSearchKey("𠮷野家", nil), FacetSearchKey("吉野家", nil); a != b {
+		t.Errorf("%s is not %s", a, b)
 	}
 }
 

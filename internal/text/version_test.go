@@ -32,7 +32,7 @@ var pipelineTexts = [pipelines]struct {
 	Georgian:   {"georgian", nil, []string{"გამარჯობა მსოფლიო"}, nil},
 	Bengali:    {"bengali", nil, []string{"ওহে বিশ্ব", "সঙ্গীত আনন্দ"}, nil},
 	Korean:     {"korean", nil, []string{"안녕하세요 세계", "한국어를 공부합니다", "각 ＡＢＣ", "한국\u00ad어를"}, nil},
-	Ideographs: {"ideographs", Locales{"eng"}, []string{"漢字 汉字 弁護士 國家", "東京都に行く"}, nil},
+	Ideographs: {"ideographs", Locales{"eng"}, []string{"漢字 汉字 弁護士 國家", "東京都に行く", "髙橋 山﨑 𠮷野"}, nil},
 	Greek:      {"greek", nil, []string{"Γειά σου Κόσμε", "Ελλάς ΕΛΛΆΔΑ"}, nil},
 	Kannada:    {"kannada", nil, []string{"ನಮಸ್ಕಾರ ಜಗತ್ತು", "ಹಿನ್ದಿ"}, nil},
 	Tamil:      {"tamil", nil, []string{"வணக்கம் உலகம்"}, nil},

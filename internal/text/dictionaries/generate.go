@@ -104,6 +104,13 @@ func profiles(name string) []byte {
 	return []byte(strings.Join(out, ""))
 }
 
+// names are forms of ideographs in Japanese names and old texts that OpenCC lacks or that its tables leave out because the list of
+// Chinese words has them, in Japanese names. Each is followed by the form that it folds to.
+const names = `
+髙高 﨑崎 邉边 濵滨 栁柳 桺柳 冨富 嶋岛 嶌岛 槗桥 靏鹤 靍鹤 曻升 桒桑 𠮷吉 煕熙 淸清 靑青
+瀬濑 渕渊 諌谏 桜樱 亜亚 団团 増增 実实 尭尧 徳德 恵惠 緖绪 郞郎 郷乡 鄕乡 﨔榉 槙槇
+`
+
 // variants writes pairs of characters, a variant and the simplified form it folds to.
 func variants(dir string, used map[string]bool) []byte {
 	simplified := map[string]string{}
@@ -147,6 +154,10 @@ func variants(dir string, used map[string]bool) []byte {
 		if len(from) == 1 && !used[to] {
 			add(to, from[0])
 		}
+	}
+	for _, pair := range strings.Fields(names) {
+		from, n := utf8.DecodeRuneInString(pair)
+		simplified[string(from)] = pair[n:]
 	}
 	var pairs []string
 	for from := range simplified {
