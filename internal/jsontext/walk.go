@@ -57,18 +57,27 @@ func EachElement(array []byte, f func(element []byte) error) error {
 	return nil
 }
 
-// AppendElements appends a compact JSON array with each element as f appends it.
-func AppendElements(dst, array []byte, f func(dst, element []byte) ([]byte, error)) ([]byte, error) {
+// AppendElements appends a compact JSON array with each element as f appends it. (Its loop is that of EachElement: a closure for each
+// element took 7% more instructions.)
+func AppendElements(dst, array []byte, f func(dst, element []byte) ([]byte, error)) (_ []byte, err error) {
 	dst = append(dst, '[')
-	first := true
-	err := EachElement(array, func(element []byte) (err error) {
-		if !first {
+	if len(array) < 2 || array[0] != '[' {
+		return append(dst, ']'), ErrNotCompact
+	}
+	for i := 1; array[i] != ']'; {
+		if array[i] == ',' && i > 1 {
+			i++
 			dst = append(dst, ',')
 		}
-		first = false
-		dst, err = f(dst, element)
-		return err
-	})
+		end := ValueEnd(array, i)
+		if end < 0 || end >= len(array) || array[end] != ',' && array[end] != ']' {
+			return append(dst, ']'), ErrNotCompact
+		}
+		if dst, err = f(dst, array[i:end]); err != nil {
+			break
+		}
+		i = end
+	}
 	return append(dst, ']'), err
 }
 
