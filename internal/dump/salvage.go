@@ -105,8 +105,9 @@ func Salvage(ctx context.Context, o SalvageOptions) (report *SalvageReport, err 
 // salvager writes the dump.
 type salvager struct {
 	*archive
-	o      *SalvageOptions
-	report SalvageReport
+	o       *SalvageOptions
+	report  SalvageReport
+	catalog *index.SalvagedCatalog
 }
 
 func (s *salvager) tell(m *Missing) {
@@ -151,6 +152,9 @@ func (s *salvager) write() error {
 	if err == nil {
 		err = s.data(metadataName, append(b, '\n'))
 	}
+	if err == nil {
+		s.catalog, err = index.SalvageCatalog(s.fs, s.o.Place.Indexes)
+	}
 	for _, step := range []func() error{s.keys, s.tasks, s.indexes, s.small} {
 		if err == nil {
 			err = step()
@@ -183,7 +187,8 @@ func (s *salvager) keys() error {
 	return s.data(keysName, all)
 }
 
-// tasks writes tasks, payloads and batches. It omits a task whose documents are lost.
+// tasks writes tasks, payloads and batches. It omits a task whose documents are lost. If svc ended after a task had changed an index, and
+// before it stored the end of the task, the task must not run again.
 func (s *salvager) tasks() error {
 	q, err := task.Salvage(s.o.Place.Tasks)
 	if err != nil {
@@ -194,8 +199,14 @@ func (s *salvager) tasks() error {
 	if err := s.dir(tasksDir); err != nil {
 		return err
 	}
+	changed := q.Changed(s.catalog.Steps)
 	err = s.lines(tasksName, func(out io.Writer) error {
 		return q.Tasks(func(t *task.Task) error {
+			if at, ok := changed[t.UID]; ok && !t.Status.Finished() {
+				s.tell(&Missing{What: fmt.Sprintf("how task %d ended", t.UID),
+					Damage: damageOf(s.o.Place.Tasks, errors.New("svc ended before it stored that. The changes of the task are in the dump, which calls it succeeded"))})
+				t = endedAt(t, at)
+			}
 			if c, ok := t.Content.(task.AddDocuments); ok && !t.Status.Finished() && c.File != "" {
 				if err := s.checkPayload(q.PayloadFile(c), c.Sum); err != nil {
 					s.tell(&Missing{What: fmt.Sprintf("task %d, with its documents", t.UID), Damage: damageOf(q.PayloadFile(c), err)})
@@ -258,10 +269,7 @@ func (s *salvager) checkPayload(name string, sum uint64) error {
 
 // indexes writes each index that the catalog names. If the catalog is damaged, it writes each index whose directory exists.
 func (s *salvager) indexes() error {
-	c, err := index.SalvageCatalog(s.fs, s.o.Place.Indexes)
-	if err != nil {
-		return err
-	}
+	c := s.catalog
 	s.mended(c.Mended)
 	s.tellAll("", c.Lost)
 	if err := s.dir(indexesDir); err != nil {

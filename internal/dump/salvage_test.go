@@ -1,6 +1,8 @@
 package dump
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,7 +13,9 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/index"
+	"svc/internal/task"
 	"svc/internal/vfs"
+	"svc/segment"
 )
 
 // salvaged salvages a directory, and returns the dump and what it lacks.
@@ -89,5 +93,65 @@ func TestSalvageOfAliases(t *testing.T) {
 		if !maps.Equal(got, x.aliases) {
 			t.Errorf("without %s: aliases %v, want %v", x.remove, got, x.aliases)
 		}
+	}
+}
+
+// TestSalvageOfAnInterruptedBatch salvages directories in which svc ended between the change of the indexes and the end of the batch in the
+// queue file. An import of the dump must not run the task again: it would edit the document twice, or swap the indexes back.
+func TestSalvageOfAnInterruptedBatch(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		uid   string
+		c     task.Content
+		index string // with the document afterwards
+		want  string
+	}{
+		{"edit", "books", task.EditDocuments{Function: "doc.n += 1", Context: json.RawMessage("{}")}, "books", `{"id":1,"n":1}`},
+		{"swap", "", task.SwapIndexes{Swaps: []task.Swap{{Indexes: [2]string{"books", "bare"}}}}, "bare", `{"id":1,"n":0}`},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			in := open(t, dir, nil)
+			docs := `{"id":1,"n":0}` + "\n"
+			in.run("books", add(docs), docs)
+			in.run("bare", task.CreateIndex{}, "")
+			in.close()
+			idle := func(_ *Options, o *task.Options) { o.MaxBatchTasks = 0 } // runs no task
+			in = open(t, dir, idle)
+			own := in.enqueue(x.uid, x.c, "")
+			in.close()
+			waiting, err := os.ReadFile(filepath.Join(dir, "tasks", "queue.db"))
+			must(t, err)
+			notBegun, missing := salvaged(t, in.o.Place)
+			if len(missing) > 0 {
+				t.Errorf("of a batch that has not begun: %q", missing)
+			}
+			in = open(t, dir, nil)
+			in.wait(own.UID)
+			in.close()
+			must(t, os.WriteFile(filepath.Join(dir, "tasks", "queue.db"), waiting, 0o600)) // without the end of the batch
+			interrupted, missing := salvaged(t, in.o.Place)
+			if len(missing) != 1 || !strings.Contains(missing[0], fmt.Sprintf("how task %d ended", own.UID)) {
+				t.Errorf("of an interrupted batch: %q", missing)
+			}
+			for _, file := range []string{notBegun, interrupted} {
+				in := imported(t, file)
+				in.close()
+				in = open(t, in.dir, nil)
+				if ended := in.wait(own.UID); ended.Status != task.Succeeded {
+					t.Errorf("%s: task %d is %v", file, own.UID, ended.Status)
+				}
+				var got []string
+				v := held(in.catalog.Get(x.index).View())
+				must(t, Documents(v, nil, func(_ int, _ segment.Row, doc []byte) error {
+					got = append(got, string(doc))
+					return nil
+				}))
+				v.Release()
+				if !slices.Equal(got, []string{x.want}) {
+					t.Errorf("%s: %s has %q, want %q", file, x.index, got, x.want)
+				}
+			}
+		})
 	}
 }

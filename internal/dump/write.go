@@ -219,7 +219,7 @@ func (w *dumpWriter) tasks() error {
 					w.progress(1, index.Step{Name: "task", Finished: n})
 				}
 				if t.UID == w.task.UID {
-					t = w.ended(t)
+					t = endedAt(t, w.at)
 				}
 				if c, ok := t.Content.(task.AddDocuments); ok && !t.Status.Finished() && c.File != "" {
 					waiting[t.UID] = c.Sum
@@ -263,11 +263,11 @@ func (w *dumpWriter) tasks() error {
 	return w.file(batchesName, batches.name)
 }
 
-// ended is the dump's own task as it will be: it must not run again where the dump is imported.
-func (w *dumpWriter) ended(t *task.Task) *task.Task {
+// endedAt returns a task as one that has succeeded: it must not run again where the dump is imported.
+func endedAt(t *task.Task, at time.Time) *task.Task {
 	own := *t
 	own.Status, own.BatchUID = task.Succeeded, nil
-	own.StartedAt, own.FinishedAt = w.at.UTC(), w.at.UTC()
+	own.StartedAt, own.FinishedAt = at.UTC(), at.UTC()
 	return &own
 }
 

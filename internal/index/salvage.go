@@ -53,6 +53,7 @@ type SalvagedCatalog struct {
 	Aliases     map[string]string // the uid behind each alias, also of indexes that are missing
 	Lost        []*apierr.Corruption
 	Mended      []*apierr.Corruption // where one wrong bit was turned back
+	Steps       []uint64             // as Catalog.Batches, of the catalog and of the indexes whose manifest can be read
 }
 
 // SalvageCatalog reads the catalog in a directory that is not open and may be damaged. Without a catalog, the indexes are called lost-
@@ -85,6 +86,7 @@ func SalvageCatalog(fsys vfs.FS, dir string) (*SalvagedCatalog, error) {
 			}
 			c.Directories[uid] = at
 		}
+		c.readSteps(fsys, content.last.Batch)
 		return c, nil
 	}
 	c.Lost, c.Aliases = append(c.Lost, corruption(name, err)), nil
@@ -95,7 +97,19 @@ func SalvageCatalog(fsys vfs.FS, dir string) (*SalvagedCatalog, error) {
 			lose(name, "the uid of the index in "+n+", which is called lost-"+n)
 		}
 	}
+	c.readSteps(fsys, 0)
 	return c, nil
+}
+
+// readSteps sets Steps. own is that of the catalog, 0 if it is unknown.
+func (c *SalvagedCatalog) readSteps(fsys vfs.FS, own uint64) {
+	c.Steps = append(c.Steps, own)
+	for _, dir := range c.Directories {
+		m, _, err := salvageSealed(fsys, path.Join(dir, manifestName), manifestSeal, decodeManifest)
+		if err == nil && m.NextBatch > 0 {
+			c.Steps = append(c.Steps, m.NextBatch-1)
+		}
+	}
 }
 
 // salvageSealed reads a sealed file, and turns one wrong bit of it back.

@@ -105,14 +105,20 @@ func (q *Queue) run(run *running) error {
 	})
 }
 
-// changed reports whether an earlier run of a batch changed an index. Then the batch is nearly done and continues. An index that it
-// created but did not fill does not count.
+// changed reports whether an earlier run of a batch changed an index. Then the batch is nearly done and continues.
 func (q *Queue) changed(run *running) bool {
-	first := step(run.uid, 0)
-	if run.Create {
-		first = step(run.uid, 1)
+	first, end := marks(run.uid, run.Create)
+	return q.engine.marked(first, end-1)
+}
+
+// marks returns the steps that show that a batch changed an index, without the end. An index that it created but did not fill does not
+// count.
+func marks(batch uint32, creates bool) (first, end uint64) {
+	first = step(batch, 0)
+	if creates {
+		first = step(batch, 1)
 	}
-	return q.engine.marked(first, step(run.uid+1, 0)-1)
+	return first, step(batch+1, 0)
 }
 
 // giveUp fails a batch that was running whenever the program ended, or lost the lead, of late.

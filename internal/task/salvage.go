@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
+	"time"
 
 	"svc/internal/apierr"
 	"svc/internal/boltfile"
+	"svc/internal/vfs"
 )
 
 // Salvaged reads the remains of a queue directory that is not open.
@@ -74,6 +77,26 @@ func (s *Salvaged) Tasks(f func(*Task) error) error {
 		}
 		return func() error { return f(t) }, nil
 	})
+}
+
+// Changed returns the tasks of the batches that were running last and that changed indexes, with the start of the batch. Such a batch
+// ended even if the queue file does not know its end. steps are the last ones of the indexes.
+func (s *Salvaged) Changed(steps []uint64) map[uint32]time.Time {
+	_, last, err := openJournal(vfs.OS, s.dir)
+	if err != nil {
+		s.lost = append(s.lost, &apierr.Corruption{File: path.Join(s.dir, "running"), Offset: -1, Reason: err.Error()})
+		return nil
+	}
+	changed := map[uint32]time.Time{}
+	for _, e := range last.all() {
+		first, end := marks(e.UID, e.Plan.Create)
+		if slices.ContainsFunc(steps, func(step uint64) bool { return step >= first && step < end }) {
+			for _, uid := range e.Tasks {
+				changed[uid] = e.StartedAt
+			}
+		}
+	}
+	return changed
 }
 
 // Batches calls f with each batch that can be read, in the order of uids.
