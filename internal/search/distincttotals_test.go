@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -84,5 +85,35 @@ func TestDistinctTotals(t *testing.T) {
 					part.Hits, *part.EstimatedTotalHits, part.FacetsByIndex, hits, len(merged.Hits), merged.FacetsByIndex)
 			}
 		}
+	}
+}
+
+// TestOneHitDropsSeveral merges two lists whose hits drop two hits of the other list each, so that a page needs more hits of a list than
+// it has. The lists are those of two queries, or the parts into which a rule that scales scores cuts a search.
+func TestOneHitDropsSeveral(t *testing.T) {
+	l := newLibrary(t)
+	const change = `{"rankingRules":["sort"],"sortableAttributes":["n"],"filterableAttributes":["tags","kind"],"pagination":{"maxTotalHits":4}}`
+	a := []string{`{"id":1,"n":1,"tags":[1,2]}`, `{"id":5,"n":5,"tags":5}`, `{"id":6,"n":6,"tags":6}`, `{"id":7,"n":7,"tags":7}`}
+	b := []string{`{"id":2,"n":2,"tags":1,"kind":"b"}`, `{"id":3,"n":3,"tags":2,"kind":"b"}`, `{"id":4,"n":4,"tags":[5,6],"kind":"b"}`, `{"id":8,"n":8,"tags":8,"kind":"b"}`}
+	l.put("a", change, a...)
+	l.put("b", change, b...)
+	l.put("all", change, append(a, b...)...)
+	const want = "1 4 7"
+	tags := "tags"
+	r := Request{Sort: []string{"n:asc"}, Distinct: &tags, Limit: 3, Rules: rulesOf(t, scaling(`"filter":"kind = b"`, 2))}
+	if got := l.answer("all", r); ids(got) != want {
+		t.Errorf("scaled: %s, want %s", ids(got), want)
+	}
+	query := func(uid string) asked { return asked{uid: uid, weight: 1, Request: Request{Sort: []string{"n:asc"}}} }
+	answer, body, err := l.federate(&FederatedRequest{Limit: 3, Distinct: &tags}, nil, query("a"), query("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, h := range answer.Hits {
+		found = append(found, fmt.Sprint(h.ID))
+	}
+	if got := strings.Join(found, " "); got != want {
+		t.Errorf("merged: %s, want %s: %s", got, want, body)
 	}
 }

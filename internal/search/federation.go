@@ -238,9 +238,10 @@ type federationPlan struct {
 	paged         bool
 	steadyTotals  bool // of one query, and so of all
 
-	distinct *string                   // of all queries; nil: none
-	own      map[ownDistinct]*valueSet // of single queries
-	drops    bool                      // hits are dropped because of either, or because of that of a part
+	distinct      *string                   // of all queries; nil: none
+	own           map[ownDistinct]*valueSet // of single queries
+	drops         bool                      // hits are dropped because of either, or because of that of a part
+	severalValues bool                      // a hit may have several distinct values, and so drop several hits of another query
 }
 
 // plan makes the plan of queries that are prepared.
@@ -252,6 +253,7 @@ func (r *FederatedResponse) plan() *federationPlan {
 	}
 	p.drops = p.distinct != nil || len(p.own) > 0 || r.request.parts.distinct()
 	p.steadyTotals = slices.ContainsFunc(r.queries, func(q federated) bool { return q.ranking.steadyTotals })
+	p.severalValues = p.offset+p.limit > 0 && slices.ContainsFunc(r.queries, func(q federated) bool { return !rank.SingleValued(rankIndex(q.view), q.ranking.distinct) })
 	return p
 }
 

@@ -109,10 +109,14 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 	if w.deadline.IsZero() { // the parts share the time
 		w.deadline = deadline(k.view, time.Now())
 	}
-	merged := &rank.Result{}
+	merged := &rank.Result{Whole: true}
 	lists := make([][]rank.Hit, len(k.parts))
+	part := window{limit: w.offset + w.limit, pageSize: w.pageSize, exhaustive: w.exhaustive, values: true, wholeIfFew: w.wholeIfFew, deadline: w.deadline}
+	if w.limit > 0 && k.distinct != "" && !k.unbounded && !rank.SingleValued(ix, k.distinct) { // one hit may drop several hits of another part
+		part.limit = max(part.limit, k.maxTotal())
+	}
 	for i, p := range k.parts {
-		r := k.rankRequest(ctx, window{limit: w.offset + w.limit, pageSize: w.pageSize, exhaustive: w.exhaustive, values: true, deadline: w.deadline}, vectors)
+		r := k.rankRequest(ctx, part, vectors)
 		r.Universe = p.rows
 		if t := r.Threshold; t != nil {
 			threshold := *t / p.factor
@@ -127,6 +131,7 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 			k.scaleHit(&found.Hits[n], p.factor)
 		}
 		merged.Highlights, merged.Degraded = found.Highlights, merged.Degraded || found.Degraded
+		merged.Whole = merged.Whole && found.Whole
 		if merged.Candidates == nil {
 			merged.Candidates = found.Candidates
 			continue
@@ -139,6 +144,10 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 	var distinct *rank.Distinct
 	if k.distinct != "" {
 		distinct = rank.NewDistinct(ix, k.distinct)
+	}
+	merged.Whole = merged.Whole && cardinality(merged.Candidates) < k.maxTotal()
+	if merged.Whole {
+		w.offset, w.limit = 0, math.MaxInt
 	}
 	merged.Hits = mergeScaled(lists, distinct, w.offset, w.limit)
 	if distinct != nil {

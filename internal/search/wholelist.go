@@ -7,7 +7,7 @@ import "svc/internal/rank"
 //
 //   - wholeList: searches whose total must not depend on the page;
 //   - wholeIfFew: searches that find fewer than maxTotalHits documents, and may drop some;
-//   - federationPlan.wholeLists: all queries of a federated search, if one of them needs it.
+//   - federationPlan.wholeLists: all queries of a federated search, if one of them needs it or a hit may drop several of another query.
 
 // wholeList returns the window to rank so that totals and facet counts do not depend on the page. A search that keeps its totals, and
 // one with exact totals, know which documents are left out before they count. whole says that the window is the whole list, and the
@@ -30,11 +30,13 @@ func (k *ranking) wholeList(w window) (ranked window, whole bool) {
 
 // wholeIfFew reports whether the ranking of a window returns all hits if fewer than maxTotalHits documents are found.
 func (k *ranking) wholeIfFew(w window) bool {
-	return (k.distinct != "" || w.wholeIfFew) && k.parts == nil && k.kind != hybrid && !k.unbounded && w.grouping == nil
+	return (k.distinct != "" || w.wholeIfFew) && k.kind != hybrid && !k.unbounded && w.grouping == nil
 }
 
 // wholeLists reports whether each query returns all its hits, because the merger has to meet all duplicates.
-func (p *federationPlan) wholeLists() bool { return p.drops && (p.steadyTotals || p.paged) }
+func (p *federationPlan) wholeLists() bool {
+	return p.drops && (p.steadyTotals || p.paged || p.severalValues)
+}
 
 // cut keeps the hits of a page of the whole list.
 func (f *rankedHits) cut(w window) {
