@@ -1,6 +1,7 @@
 // Package audit writes the audit log: a line of JSON for each administrative change of an instance. Append syncs a line before it
 // returns, so every answered change is in the log. A full file is renamed to FILE.1, that to FILE.2 and so on; the oldest is removed.
-// A pipe or a terminal, such as /dev/stdout, is neither synced nor renamed.
+// A pipe or a terminal, such as /dev/stdout, is neither synced nor renamed. If another program renames, removes or truncates the file,
+// the next line begins a new file.
 package audit
 
 import (
@@ -128,7 +129,10 @@ func (l *Log) Append(e Entry) error {
 }
 
 func (l *Log) append(line []byte) error {
-	if l.file == nil { // it could not be opened again
+	if err := l.leaveMoved(); err != nil {
+		return err
+	}
+	if l.file == nil { // it was moved, or could not be opened again
 		if err := l.open(); err != nil {
 			return err
 		}
@@ -150,6 +154,21 @@ func (l *Log) append(line []byte) error {
 		return err
 	}
 	return l.file.Sync()
+}
+
+// leaveMoved closes the file if another program, such as logrotate, has renamed, removed or truncated it. Only the size under the name
+// is compared: a file that took the name is empty, or has lines of its own.
+func (l *Log) leaveMoved() error {
+	if l.file == nil || !l.kind.renames {
+		return nil
+	}
+	info, err := l.fs.Stat(l.name)
+	if err == nil && info.Size() == l.size || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil // of another error, the write says more
+	}
+	err = l.file.Close()
+	l.file = nil
+	return err
 }
 
 // rotate begins a new file. Each file is durable under its new name before the old name is removed, so no crash loses a file. A crash

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +88,40 @@ func TestRotation(t *testing.T) {
 		if got := objects(t, mem, name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestMoved renames, removes and truncates the file between entries, as programs that rotate logs do.
+func TestMoved(t *testing.T) {
+	name := filepath.ToSlash(filepath.Join(t.TempDir(), "audit.log"))
+	l, err := Open(vfs.OS, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, x := range []struct {
+		move func() error
+		want string // afterwards in the file
+	}{
+		{func() error { return os.Rename(name, name+".moved") }, "1"},
+		{func() error { return os.Remove(name) }, "2"},
+		{func() error { return os.Truncate(name, 0) }, "3"},
+		{func() error { return errors.Join(os.Rename(name, name+".old"), os.WriteFile(name, nil, 0o600)) }, "4"},
+		{func() error { return nil }, "4 5"},
+	} {
+		if l.size == 0 {
+			appendTo(t, l, 0)
+		}
+		if err := x.move(); err != nil {
+			t.Fatal(err)
+		}
+		appendTo(t, l, int(x.want[len(x.want)-1]-'0'))
+		if got := objects(t, vfs.OS, name); got != x.want {
+			t.Errorf("the file has %q, want %q", got, x.want)
+		}
+	}
+	if got := objects(t, vfs.OS, name+".moved"); got != "0" {
+		t.Errorf("the renamed file has %q", got)
 	}
 }
 
