@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bufio"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -61,6 +63,54 @@ func TestTheSupervisorIsNotified(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHangup sends SIGHUP, which a closing terminal sends: the server stops. With an audit log it goes on, because programs that rotate
+// logs send it, too.
+func TestHangup(t *testing.T) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // where tests run under nohup: a program inherits an ignored signal, but no handler
+	defer signal.Stop(hangups)
+	for _, audited := range []bool{false, true} {
+		dir := t.TempDir()
+		cmd := exec.Command(os.Args[0], "--db-path", filepath.Join(dir, "data"), "--http-addr", "127.0.0.1:0")
+		if audited {
+			cmd.Args = append(cmd.Args, "--audit-log", filepath.Join(dir, "audit"))
+		}
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		out, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Process.Kill()
+		url := ""
+		for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
+			if name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name == "address" {
+				url = strings.TrimSpace(value)
+			}
+		}
+		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		if audited {
+			for range 3 { // each a chance to stop instead
+				resp, err := http.Get(url + "/health")
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+			}
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("with an audit log: %t: %v", audited, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -37,10 +38,23 @@ const stopTime = 5 * time.Second
 
 // Run serves until a signal.
 func (c *serveCommand) Run(p program) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(context.Background(), c.stopSignals()...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	return c.serve(ctx, p, nil)
+}
+
+// stopSignals returns the signals that stop the server. A terminal that is closed sends SIGHUP. Programs that rotate logs send it, too,
+// after they have renamed a file: a server with an audit log ignores it. Under nohup it stays ignored.
+func (o *options) stopSignals() []os.Signal {
+	stops := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
+	switch {
+	case o.AuditLog != "":
+		signal.Ignore(syscall.SIGHUP)
+	case !signal.Ignored(syscall.SIGHUP):
+		stops = append(stops, syscall.SIGHUP)
+	}
+	return stops
 }
 
 // serve serves until ctx is done. ready, if not nil, is called with the address.
