@@ -207,7 +207,7 @@ func (f *Forwarder) takeBody(ctx *fasthttp.RequestCtx, req *fasthttp.Request) (a
 	}
 	if length > forwardBody || length < 0 || !f.keep(int64(length)) {
 		// Not the stream itself: both requests would return it to fasthttp's pool.
-		req.SetBodyStream(&passedBody{body, ctx}, length)
+		req.SetBodyStream(&passedBody{src: body, ctx: ctx}, length)
 		return false, 0, nil
 	}
 	b := make([]byte, length)
@@ -228,14 +228,23 @@ func (f *Forwarder) keep(n int64) bool {
 	return false
 }
 
-// passedBody is a body that is passed on while it arrives.
+// passedBody is a body that is passed on while it arrives. Like patientReader, it gives the client more time as long as bytes keep
+// arriving.
 type passedBody struct {
-	src io.Reader
-	ctx *fasthttp.RequestCtx
+	src  io.Reader
+	ctx  *fasthttp.RequestCtx
+	read int // bytes since the deadline was set
 }
 
 func (p *passedBody) Read(b []byte) (int, error) {
+	if p.read >= deadlineBytes {
+		p.read = 0
+		if err := p.ctx.Conn().SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
+			return 0, err
+		}
+	}
 	n, err := p.src.Read(b)
+	p.read += n
 	if err != nil && err != io.EOF {
 		p.ctx.SetUserValue(brokenKey{}, true)
 	}

@@ -3,6 +3,7 @@ package fastapi
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -127,5 +128,25 @@ func TestForwarderKeepsFewBodies(t *testing.T) {
 	ctx.Request.Header.SetContentLength(10)
 	if err := f.Forward(&ctx); err == nil || f.kept.Load() != 0 || ctx.UserValue(brokenKey{}) == nil {
 		t.Errorf("a short body: %v, %d bytes are kept", err, f.kept.Load())
+	}
+}
+
+// deadlines is a connection that counts how often its read deadline is set.
+type deadlines struct {
+	net.Conn
+	set int
+}
+
+func (d *deadlines) SetReadDeadline(time.Time) error { d.set++; return nil }
+
+// TestForwardedUploadsMayTakeLong checks that a client gets more time for each part of a body that is passed on.
+func TestForwardedUploadsMayTakeLong(t *testing.T) {
+	d := &deadlines{}
+	var ctx fasthttp.RequestCtx
+	ctx.Init2(d, nil, true)
+	const parts = 4
+	n, err := io.Copy(io.Discard, struct{ io.Reader }{&passedBody{src: strings.NewReader(strings.Repeat("x", parts*deadlineBytes)), ctx: &ctx}})
+	if err != nil || n != parts*deadlineBytes || d.set != parts {
+		t.Errorf("%d bytes with %d deadlines, %v", n, d.set, err)
 	}
 }
