@@ -87,6 +87,51 @@ func TestDashboardShowsWhatAKeyAllows(t *testing.T) {
 	}
 }
 
+// TestDashboardOffersThePartsOfAnIndexThatAKeyReads gives the page keys that read documents or settings. Some may not list the indexes.
+// The page offers the parts of an index to these keys once the name of an index is entered.
+func TestDashboardOffersThePartsOfAnIndexThatAKeyReads(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{Keys: openKeys(t, masterKey)})
+	c.key = masterKey
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "metropolis"}]`))
+	c.wait(c.json("POST", "/indexes/books/documents", `[{"id": 1, "title": "emma"}]`))
+	tab.goTo(url)
+	for _, test := range []struct {
+		actions, before, after string // the parts that are offered before an index is chosen, and after
+	}{
+		{`["indexes.get","search","documents.get"]`, "Search Documents", "Search Documents"},
+		{`["indexes.get","search","settings.get"]`, "Search Settings", "Search Settings"},
+		{`["indexes.get","search"]`, "Search", "Search"},
+		{`["search","documents.get"]`, "Search", "Search Documents"},
+		{`["search","settings.get","documents.get"]`, "Search", "Search Documents Settings"},
+		{`["search","tasks.get"]`, "Search Tasks", "Search Tasks"},
+	} {
+		var made struct{ Key string }
+		if r := c.json("POST", "/keys", `{"actions":`+test.actions+`,"indexes":["films"],"expiresAt":null}`); json.Unmarshal([]byte(r.body), &made) != nil || made.Key == "" {
+			t.Fatal(r.body)
+		}
+		offered := func(want string) {
+			t.Helper()
+			tab.until(`[...document.querySelectorAll("#nav:not([hidden]) a:not([hidden])")].map(a => a.textContent).join(" ") === ` + quoted(want))
+		}
+		tab.goTo("about:blank")
+		tab.goTo(url)
+		tab.enter(made.Key)
+		offered(test.before)
+		if !strings.Contains(test.actions, "indexes.get") {
+			tab.until(`document.querySelector("main .bar input:not([type=search])")`)
+			choose := func(uid string) {
+				tab.eval(`(() => { const index = document.querySelector("main .bar input:not([type=search])"); index.value = `+quoted(uid)+`; index.dispatchEvent(new Event("change")); })()`, nil)
+			}
+			choose("books") // the key has no access to it
+			offered(test.before)
+			choose("films")
+		}
+		tab.until(`document.querySelector(".hit")`)
+		offered(test.after)
+	}
+}
+
 // presses makes a page press the first visible button that starts with a text.
 const presses = `
 	window.press = (text, within = document) => [...within.querySelectorAll("button")].find(b => b.textContent.startsWith(text) && b.checkVisibility()).click();`

@@ -1,5 +1,5 @@
 // The page: who is asked for a key, which part is shown, and what the address bar remembers of it (never a key).
-import {ask, hasKey, Silence, useKey, whenBack} from "./api.js";
+import {ask, hasKey, indexPath, Silence, useKey, whenBack} from "./api.js";
 import {h, later, say, whenFailing} from "./dom.js";
 import {searchView} from "./search.js";
 import {documentsView} from "./documents.js";
@@ -24,11 +24,10 @@ const partOf = link => link.hash.slice(2).split("?")[0];
 
 /** choose has the links to other parts lead to the index that is chosen here. */
 function choose(uid) {
+  const links = [...nav.querySelectorAll("a")].filter(link => ofIndex.includes(partOf(link))), other = uid && uid !== index;
   index = uid;
-  for (const link of nav.querySelectorAll("a")) {
-    const name = partOf(link);
-    if (ofIndex.includes(name)) link.hash = `#/${name}${index && "?" + new URLSearchParams({index})}`;
-  }
+  for (const link of links) link.hash = `#/${partOf(link)}${index && "?" + new URLSearchParams({index})}`;
+  if (other && links.some(link => link.hidden)) offer(); // the key may open more of this index
 }
 
 /** place is the part and its state that the address bar names: #/part?name=value. */
@@ -147,25 +146,40 @@ toggle.addEventListener("click", () => {
   paint();
 });
 
-/** needs are what a key must be able to read for a part to be of use. */
-const needs = {documents: "/indexes?limit=1", settings: "/indexes?limit=1", rules: "/dynamic-search-rules", analytics: "/analytics/filters?limit=1", tasks: "/tasks?limit=1", keys: "/keys?limit=1", system: "/stats"};
+/** needs are what a key must be able to read for a part to be of use; a function takes the uid of an index. */
+const needs = {
+  documents: uid => indexPath(uid, "/documents?limit=0"), settings: uid => indexPath(uid, "/settings"), rules: "/dynamic-search-rules",
+  analytics: "/analytics/filters?limit=1", tasks: "/tasks?limit=1", keys: "/keys?limit=1", system: "/stats",
+};
+
+/** sample returns an index to try a key on: the chosen one, or the first; "" if there is none, null if the key may not list them. */
+async function sample() {
+  const chosen = index || place().state.get("index");
+  if (chosen) return chosen;
+  try {
+    return (await ask("/indexes?limit=1")).results[0]?.uid ?? "";
+  } catch (error) {
+    return error.status === 403 ? null : "";
+  }
+}
 
 let offers = 0;
 
 /** offer shows the parts that the key opens; without a key, all. */
 async function offer() {
-  const mine = ++offers, answers = new Map(), opens = async path => {
+  const mine = ++offers, uid = hasKey() && sample(), opens = async need => {
+    if (!hasKey() || !need) return true;
+    const named = typeof need === "function" ? await uid : need;
+    if (!named) return named === ""; // without an index, Documents offers to upload a file
     try {
-      await ask(path, path === needs.rules ? {body: {limit: 1}} : {});
+      await ask(named === need ? need : need(named), need === needs.rules ? {body: {limit: 1}} : {});
       return true;
     } catch (error) {
       return error.status !== 403;
     }
   };
   await Promise.all([...nav.querySelectorAll("a")].map(async link => {
-    const need = hasKey() && needs[partOf(link)];
-    if (need && !answers.has(need)) answers.set(need, opens(need));
-    const opened = need ? await answers.get(need) : true;
+    const opened = await opens(needs[partOf(link)]);
     if (mine === offers) link.hidden = !opened; // no other key was entered since
   }));
 }
