@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -50,11 +48,7 @@ func TestTheSupervisorIsNotified(t *testing.T) {
 	if !ok {
 		t.Fatalf("the server is not ready: %s", url)
 	}
-	resp, err := http.Get(url + "/health") // connections are accepted from then on
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
+	healthy(t, url, 1) // connections are accepted from then on
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -87,23 +81,12 @@ func TestHangup(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer cmd.Process.Kill()
-		url := ""
-		for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
-			if name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name == "address" {
-				url = strings.TrimSpace(value)
-			}
-		}
+		url := addressIn(out)
 		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
 		if audited {
-			for range 3 { // each a chance to stop instead
-				resp, err := http.Get(url + "/health")
-				if err != nil {
-					t.Fatal(err)
-				}
-				resp.Body.Close()
-			}
+			healthy(t, url, 3) // each a chance to stop instead
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}

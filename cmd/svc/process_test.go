@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +24,28 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// addressIn reads what the program prints until it names its address; "": it ended without.
+func addressIn(r io.Reader) string {
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		if name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name == "address" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// healthy checks with n requests that a server answers.
+func healthy(t *testing.T, url string, n int) {
+	t.Helper()
+	for range n {
+		resp, err := http.Get(url + "/health")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+}
+
 // TestTheServerOutlivesTheReaderOfItsLog closes the reader of the log, as a restart of journald does: the server must continue, and stop
 // when asked to.
 func TestTheServerOutlivesTheReaderOfItsLog(t *testing.T) {
@@ -38,22 +61,11 @@ func TestTheServerOutlivesTheReaderOfItsLog(t *testing.T) {
 	}
 	defer cmd.Process.Kill()
 	w.Close()
-	url := ""
-	for lines := bufio.NewScanner(r); url == "" && lines.Scan(); {
-		if name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name == "address" {
-			url = strings.TrimSpace(value)
-		}
-	}
+	url := addressIn(r)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // each logs a line
-		resp, err := http.Get(url + "/health")
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-	}
+	healthy(t, url, 3) // each logs a line
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
