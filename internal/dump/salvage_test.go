@@ -30,7 +30,7 @@ func salvaged(t *testing.T, place Place) (file string, missing []string) {
 	})
 	must(t, err)
 	if report.Places != len(missing) {
-		t.Errorf("%+v, but told %q", report, missing)
+		t.Errorf("%+v, but reported %q", report, missing)
 	}
 	return file, missing
 }
@@ -72,7 +72,7 @@ func TestSalvageOfAliases(t *testing.T) {
 	must(t, err)
 	for _, x := range []struct {
 		remove  string
-		missing []string // parts of what is told
+		missing []string // parts of the report
 		aliases map[string]string
 	}{
 		{catalog.Directories["empty"], []string{"all of index empty", "index empty: alias nothing"}, map[string]string{"shelf": "books"}},
@@ -122,9 +122,9 @@ func TestSalvageOfAnInterruptedBatch(t *testing.T) {
 			in.close()
 			waiting, err := os.ReadFile(filepath.Join(dir, "tasks", "queue.db"))
 			must(t, err)
-			notBegun, missing := salvaged(t, in.o.Place)
+			waitingTask, missing := salvaged(t, in.o.Place)
 			if len(missing) > 0 {
-				t.Errorf("of a batch that has not begun: %q", missing)
+				t.Errorf("the dump of a waiting task lacks %q", missing)
 			}
 			in = open(t, dir, nil)
 			in.wait(own.UID)
@@ -132,9 +132,9 @@ func TestSalvageOfAnInterruptedBatch(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(dir, "tasks", "queue.db"), waiting, 0o600)) // without the end of the batch
 			interrupted, missing := salvaged(t, in.o.Place)
 			if len(missing) != 1 || !strings.Contains(missing[0], fmt.Sprintf("how task %d ended", own.UID)) {
-				t.Errorf("of an interrupted batch: %q", missing)
+				t.Errorf("the dump of an interrupted batch lacks %q", missing)
 			}
-			for _, file := range []string{notBegun, interrupted} {
+			for _, file := range []string{waitingTask, interrupted} {
 				in := imported(t, file)
 				in.close()
 				in = open(t, in.dir, nil)
