@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -202,12 +201,7 @@ func TestCopiesOfReboundPages(t *testing.T) {
 // the client used.
 func TestFollowersForwardNoReboundDownloads(t *testing.T) {
 	s := NewStandby(&fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 7}}, &Forwarder{}, "", 0, logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
+	l := serveStandby(t, s)
 	for path, want := range map[string]int{"/downloads/dumps": 403, "/downloads/snapshots/data.snapshot": 403, "/health": 200} {
 		req, err := http.NewRequest("GET", "http://"+l.Addr().String()+path, nil)
 		if err != nil {
@@ -223,8 +217,4 @@ func TestFollowersForwardNoReboundDownloads(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
-	if err := s.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	<-served
 }

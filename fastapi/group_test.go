@@ -432,11 +432,9 @@ func TestStandbyLeadsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestStandbyReadsWholeBodies checks that a member without open stores takes no part of a body for the next request.
-func TestStandbyReadsWholeBodies(t *testing.T) {
-	log := logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)
-	f := NewForwarder(func(context.Context) (net.Conn, error) { return nil, errors.New("away") })
-	s := NewStandby(&fakeMember{state: group.StateFollows}, f, masterKey, 0, log)
+// serveStandby serves on a port of this host until the test ends.
+func serveStandby(t *testing.T, s *Standby) net.Listener {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -449,6 +447,15 @@ func TestStandbyReadsWholeBodies(t *testing.T) {
 		}
 		<-served
 	})
+	return l
+}
+
+// TestStandbyReadsWholeBodies checks that a member without open stores takes no part of a body for the next request.
+func TestStandbyReadsWholeBodies(t *testing.T) {
+	log := logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)
+	f := NewForwarder(func(context.Context) (net.Conn, error) { return nil, errors.New("away") })
+	s := NewStandby(&fakeMember{state: group.StateFollows}, f, masterKey, 0, log)
+	l := serveStandby(t, s)
 	inner := strings.Repeat("GET /group HTTP/1.1\r\nHost: a\r\n\r\n", 2000)
 	chunked := "Transfer-Encoding: chunked\r\n"
 	chunks := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)
@@ -563,18 +570,7 @@ func TestStandbyDoesNotWaitForABody(t *testing.T) {
 	openInstance(t, &o)
 	complete(t, &o)
 	s := NewStandby(&fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 7}}, NewRefuser(), masterKey, 0, o.Log)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	t.Cleanup(func() {
-		if err := s.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		<-served
-	})
+	l := serveStandby(t, s)
 	server := s.NewWriter(o)
 	s.Show(server)
 	for _, path := range []string{"/indexes/a/documents", "/indexes/a/search"} {
