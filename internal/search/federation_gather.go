@@ -20,7 +20,7 @@ type gathering struct {
 
 	queried map[string]int          // by index: how many queries it has
 	from    []int                   // by query: its hits of the groups before
-	told    []map[rank.GroupKey]int // by remote: the index of each of its groups
+	groupOf []map[rank.GroupKey]int // by remote: the index of each of its groups
 	starts  [][]int                 // by remote and group: its hits of the groups before
 }
 
@@ -50,13 +50,13 @@ func (g *gathering) count() {
 		g.queried[g.queries[i].view.UID]++
 	}
 	g.from = make([]int, len(g.pages))
-	g.told = make([]map[rank.GroupKey]int, len(g.remotes))
+	g.groupOf = make([]map[rank.GroupKey]int, len(g.remotes))
 	g.starts = make([][]int, len(g.remotes))
 	for i, a := range g.remotes {
-		g.told[i] = make(map[rank.GroupKey]int, len(a.groups))
+		g.groupOf[i] = make(map[rank.GroupKey]int, len(a.groups))
 		n := 0
 		for k := range a.groups {
-			g.told[i][a.groups[k].key] = k
+			g.groupOf[i][a.groups[k].key] = k
 			g.starts[i] = append(g.starts[i], n)
 			n += len(a.groups[k].hits)
 		}
@@ -93,7 +93,7 @@ func (g *gathering) ownHits(k int) (pins []pinnedHit[federatedHit], lists listHe
 // remoteHits appends the hits of a group that the remotes found, as ownHits returns them.
 func (g *gathering) remoteHits(key rank.GroupKey, pins []pinnedHit[federatedHit], lists listHeap) ([]pinnedHit[federatedHit], listHeap) {
 	for i, a := range g.remotes {
-		at, ok := g.told[i][key]
+		at, ok := g.groupOf[i][key]
 		if !ok || a.Err != nil {
 			continue
 		}
