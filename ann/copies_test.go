@@ -9,7 +9,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// withCopies returns vectors, of which a share are equal to one of a few, and which of these each is; −1: none.
+// withCopies returns random vectors. A share of them are copies of three others. of has the number of the copied vector for each row, or
+// −1.
 func withCopies(r *rand.Rand, rows int, share float64) (vectors []float32, of []int) {
 	vectors = clustered(r, rows, testDimensions)
 	few := clustered(r, 3, testDimensions)
