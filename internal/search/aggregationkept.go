@@ -64,8 +64,13 @@ func (s *aggregationStatesOf) get(seg int, hold func(bytes int64) error) (state 
 		return nil, false, nil
 	}
 	kept, ok := aggregationStates.Get(scope, s.buf)
-	if s.stale = ok && (kept.candidates != s.found.Count(seg) || !nested(kept.deleted, s.view.Segments[seg].Deleted)); !ok || s.stale {
+	deleted := s.view.Segments[seg].Deleted
+	if s.stale = ok && (kept.candidates != s.found.Count(seg) || !nested(kept.deleted, deleted)); !ok || s.stale {
 		return nil, true, nil
+	}
+	if kept.deleted != deleted { // cached anew, so that each view compares only once
+		kept.deleted = deleted
+		kept.put(scope, s.buf)
 	}
 	p := peerReader{left: kept.state, Reading: &Reading{Hold: hold, Yield: turns.Of(s.ctx).Yield}}
 	state, err = s.request.ReadPeer(peerStates{&p})
@@ -86,10 +91,15 @@ func (s *aggregationStatesOf) put(seg, size int) func(state []byte) {
 		if s.ctx.Err() != nil {
 			return
 		}
-		bytes := cap(state) + 64
-		if deleted != nil { // it outlives the view
-			bytes += resultcache.Size(deleted)
-		}
-		aggregationStates.Put(scope, key, keptState{n, deleted, state}, bytes)
+		keptState{n, deleted, state}.put(scope, key)
 	}
+}
+
+// put caches a state under a key.
+func (kept keptState) put(scope *resultcache.Scope, key []byte) {
+	bytes := cap(kept.state) + 64
+	if kept.deleted != nil { // it outlives the view
+		bytes += resultcache.Size(kept.deleted)
+	}
+	aggregationStates.Put(scope, key, kept, bytes)
 }

@@ -112,11 +112,12 @@ func (k *candidateCounts) keepFirst(s *facetSource) {
 
 // now returns the counts for the n candidates of the view; nil: unknown.
 func (kept *keptCounts) now(k *candidateCounts, in *facetRows, n int) *keptCounts {
-	if kept.candidates == n && nested(kept.deleted, in.Deleted) {
-		return kept
-	}
 	since := in.Deleted
 	switch {
+	case kept.candidates == n && kept.deleted == in.Deleted:
+		return kept
+	case kept.candidates == n && nested(kept.deleted, in.Deleted): // cached anew, so that each view compares only once
+		return &keptCounts{n, in.Deleted, kept.counts}
 	case kept.candidates <= n || since == nil:
 		return nil
 	case kept.deleted != nil:
