@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -369,6 +370,46 @@ func TestRestoreToAMountPoint(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + restoreSuffix); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("something was fetched: %v", err)
+	}
+}
+
+// TestRestoresToOneDirectory begins a restore while another one to the same directory waits for a read.
+func TestRestoresToOneDirectory(t *testing.T) {
+	t.Parallel()
+	store := directory(t)
+	h := newHost(t, store, nil)
+	h.published(h.w.Position())
+	h.stop()
+	open := func() *Archive {
+		a, err := Open(t.Context(), store, masterKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	dir := path.Join(filepath.ToSlash(t.TempDir()), "below", "restored")
+	reads, goOn, first := make(chan bool), make(chan bool), open()
+	begun := sync.OnceFunc(func() { close(reads); <-goOn })
+	first.store = hooked{store, func(name string) {
+		if strings.HasPrefix(name, filesPrefix) {
+			begun()
+		}
+	}}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := first.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: dir})
+		ended <- err
+	}()
+	<-reads
+	if _, err := open().Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: dir}); err == nil || !strings.Contains(err.Error(), "another restore") {
+		t.Errorf("a second restore to the directory: %v", err)
+	}
+	close(goOn)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if names, err := os.ReadDir(path.Dir(dir)); err != nil || len(names) != 1 {
+		t.Errorf("beside the restored directory are %v, %v", names, err)
 	}
 }
 

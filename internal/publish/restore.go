@@ -50,8 +50,12 @@ type Restored struct {
 	Bytes    int64 // of files
 }
 
-// restoreSuffix ends the name of a directory while it is incomplete. An interrupted restore continues there.
-const restoreSuffix = ".restoring"
+// restoreSuffix ends the name of a directory while it is incomplete. An interrupted restore continues there. Beside it is a file that the
+// running restore locks.
+const (
+	restoreSuffix = ".restoring"
+	lockSuffix    = restoreSuffix + ".lock"
+)
 
 // Restore makes a data directory with the content of the published one at a position. Every file has the size and checksum that it
 // had there. The directory gets its name once it is complete.
@@ -63,6 +67,11 @@ func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, err
 	if o.pause == 0 {
 		o.pause = minBackoff
 	}
+	unlock, err := lockTarget(o.FS, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if names, err := o.FS.List(o.Dir); err == nil && len(names) > 0 {
 		return nil, fmt.Errorf("%s is not empty: it has %s. Restore to an empty directory", o.Dir, names[0])
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -102,6 +111,35 @@ func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, err
 		return nil, fmt.Errorf("cannot give the restored directory its name: %w", err)
 	}
 	return result, nil
+}
+
+// lockTarget keeps other restores from writing to the same directory until unlock, which removes the file of the lock. If another restore
+// opened that file before, Lock notices that it is gone.
+func lockTarget(fsys vfs.FS, dir string) (unlock func(), err error) {
+	locker, ok := fsys.(vfs.Locker)
+	if !ok {
+		return func() {}, nil
+	}
+	if err := vfs.MakeDir(fsys, path.Dir(dir)); err != nil {
+		return nil, err
+	}
+	name := dir + lockSuffix
+	lock, err := locker.Lock(name)
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("another restore to %s is running. Wait until it ends, or restore to another directory", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot write beside %s: %w", dir, err)
+	}
+	return func() {
+		if vfs.ReplacesOpen {
+			_ = fsys.Remove(name)
+		}
+		_ = lock.Close()
+		if !vfs.ReplacesOpen {
+			_ = fsys.Remove(name)
+		}
+	}, nil
 }
 
 // planOf returns how a target is restored.

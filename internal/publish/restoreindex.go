@@ -20,7 +20,11 @@ func (r *restore) choose(ctx context.Context, p *plan, st *group.Image) error {
 	c := contentOf(st)
 	found := false
 	for i := range slices.Backward(p.logs) { // those before the last change of CATALOG are not fetched twice
-		b, err := r.a.batch(ctx, &p.logs[i])
+		var b *group.Batch
+		err := r.again(ctx, func() (err error) {
+			b, err = r.a.batch(ctx, &p.logs[i])
+			return err
+		})
 		if err != nil {
 			return err
 		}
