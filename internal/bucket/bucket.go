@@ -35,6 +35,10 @@ type Store interface {
 	List(ctx context.Context, prefix, after string, each func(Object) error) error
 	// Remove removes an object. A missing one is no error.
 	Remove(ctx context.Context, name string) error
+	// Sweep removes the unfinished objects whose names begin with prefix, as for List, and that were last written before a moment. Programs
+	// that are killed leave them. In a store that speaks S3, an unfinished object counts from the beginning of its upload. All of them
+	// stay if that store does not list them to this key.
+	Sweep(ctx context.Context, prefix string, before time.Time) error
 	// String returns the address of the store, without secrets.
 	String() string
 }

@@ -11,8 +11,10 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"svc/internal/vfs"
 )
@@ -144,9 +146,31 @@ func (d *directory) Open(ctx context.Context, name string, from int64) (io.ReadC
 }
 
 func (d *directory) List(ctx context.Context, prefix, after string, each func(Object) error) error {
-	return d.walk(ctx, strings.TrimSuffix(prefix, "/"), after, each)
+	return d.walk(ctx, strings.TrimSuffix(prefix, "/"), after, func(o Object) error {
+		if strings.HasSuffix(o.Name, vfs.TempSuffix) {
+			return nil
+		}
+		return each(o)
+	})
 }
 
+// unfinished matches the names of the files that write makes.
+var unfinished = regexp.MustCompile(`\.[A-Z2-7]{26}` + regexp.QuoteMeta(vfs.TempSuffix) + `$`)
+
+func (d *directory) Sweep(ctx context.Context, prefix string, before time.Time) error {
+	return d.walk(ctx, strings.TrimSuffix(prefix, "/"), "", func(o Object) error {
+		if !unfinished.MatchString(o.Name) || !o.Modified.Before(before) {
+			return nil
+		}
+		err := d.fs.Remove(path.Join(d.root, o.Name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// walk calls each for the files below a directory, with those that are no objects.
 func (d *directory) walk(ctx context.Context, name, after string, each func(Object) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -160,7 +184,7 @@ func (d *directory) walk(ctx context.Context, name, after string, each func(Obje
 	}
 	for _, base := range below {
 		o := Object{Name: path.Join(name, base)}
-		if strings.HasSuffix(base, vfs.TempSuffix) || o.Name+"0" <= after { // all that begins with the name and a slash is less, too
+		if o.Name+"0" <= after { // all that begins with the name and a slash is less, too
 			continue
 		}
 		info, err := d.fs.Stat(path.Join(d.root, o.Name))

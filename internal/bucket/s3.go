@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -137,4 +138,25 @@ func (s *s3) Remove(ctx context.Context, name string) error {
 		return nil
 	}
 	return err
+}
+
+func (s *s3) Sweep(ctx context.Context, prefix string, before time.Time) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the listing after an error
+	for u := range s.client.Client.ListIncompleteUploads(ctx, s.bucket, s.object(prefix)+"/", true) {
+		if u.Err != nil {
+			if code := minio.ToErrorResponse(u.Err).StatusCode; code == http.StatusForbidden || code == http.StatusNotImplemented || code == http.StatusMethodNotAllowed {
+				return nil
+			}
+			return s.failed("list uploads of", prefix, u.Err)
+		}
+		if !u.Initiated.Before(before) {
+			continue
+		}
+		err := s.client.AbortMultipartUpload(ctx, s.bucket, u.Key, u.UploadID)
+		if err != nil && minio.ToErrorResponse(err).StatusCode != http.StatusNotFound {
+			return s.failed("end an upload of", u.Key, err)
+		}
+	}
+	return nil
 }

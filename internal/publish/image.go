@@ -91,7 +91,7 @@ func (p *Publisher) takeImage(ctx context.Context) (started int64, st *group.Ima
 	return started, st, err
 }
 
-// publishImage publishes an image and then applies retention.
+// publishImage publishes an image and then removes what is no longer needed.
 func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.Image) error {
 	if err := p.claim(ctx, st.Run); err != nil {
 		return err
@@ -120,7 +120,10 @@ func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.I
 	if err := p.o.Feed.KeepSums(); err != nil {
 		p.o.Logger.Warn("the next start computes the checksums of all files again", "error", err)
 	}
-	return p.retry(ctx, func() error { return p.retain(ctx) })
+	if err := p.retry(ctx, func() error { return p.retain(ctx) }); err != nil {
+		return err
+	}
+	return p.retry(ctx, func() error { return p.sweep(ctx) })
 }
 
 // claim makes sure that this is the only publisher of the run, and that there is no later run. Among leaders of a group, the last one

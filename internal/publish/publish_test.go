@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	cryptorand "crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -217,6 +218,29 @@ func TestRetention(t *testing.T) {
 	}
 	if got, _ := restored(t, store, Target{}); !reflect.DeepEqual(got, want) {
 		t.Errorf("the last position is restored as %v, want %v", got, want)
+	}
+}
+
+// TestUnfinishedObjectsAreRemoved leaves what a killed publisher may leave, an old file and a new one.
+func TestUnfinishedObjectsAreRemoved(t *testing.T) {
+	t.Parallel()
+	store := directory(t)
+	dir := strings.TrimPrefix(store.String(), "file://")
+	var left [2]string
+	for i, age := range []time.Duration{2 * unfinishedTime, 0} {
+		left[i] = path.Join(dir, filesPrefix, "x."+cryptorand.Text()+vfs.TempSuffix)
+		if err := errors.Join(os.MkdirAll(path.Dir(left[i]), 0o700), os.WriteFile(left[i], nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(left[i], time.Now().Add(-age), time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := newHost(t, store, nil)
+	h.published(h.w.Position())
+	await(t, "the old file is removed", func() bool { _, err := os.Stat(left[0]); return errors.Is(err, fs.ErrNotExist) })
+	if _, err := os.Stat(left[1]); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 // clockMargin is the maximum lag of the store's clock behind the publisher's.
 const clockMargin = time.Hour
 
+// unfinishedTime is the age from which an unfinished object is one that a killed publisher left.
+const unfinishedTime = 7 * 24 * time.Hour
+
 // retain removes everything that no retained position needs: all before the newest image that is older than Options.Keep.
 //
 // That image, and the images and entries after it, need only its files and files that were sent after it was started: see objects. So
@@ -87,6 +90,16 @@ func (p *Publisher) retain(ctx context.Context) error {
 	for _, name := range unneeded {
 		if err := p.objects.remove(name, func() error { return p.remove(ctx, name) }); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// sweep removes the unfinished objects of killed publishers.
+func (p *Publisher) sweep(ctx context.Context) error {
+	for _, prefix := range []string{filesPrefix, logPrefix, imagesPrefix, runsPrefix} {
+		if err := p.o.Store.Sweep(ctx, prefix, p.o.Now().Add(-unfinishedTime)); err != nil {
+			return fmt.Errorf("cannot remove unfinished objects from %s: %w", p.o.Store, err)
 		}
 	}
 	return nil

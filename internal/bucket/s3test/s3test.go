@@ -48,9 +48,9 @@ type Server struct {
 
 	mu      sync.Mutex
 	objects map[string]object
-	listed  map[string]object         // as of the last list that was not stale
-	parts   map[string]map[int][]byte // by upload
-	uploads int
+	listed  map[string]object  // as of the last list that was not stale
+	uploads map[string]*upload // that are not completed, by their ids
+	begun   int                // uploads
 }
 
 type object struct {
@@ -58,9 +58,15 @@ type object struct {
 	modified time.Time
 }
 
+type upload struct {
+	name  string
+	begun time.Time
+	parts map[int][]byte
+}
+
 // New starts a server, which the caller closes.
 func New() *Server {
-	s := &Server{objects: map[string]object{}, parts: map[string]map[int][]byte{}}
+	s := &Server{objects: map[string]object{}, uploads: map[string]*upload{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
@@ -74,6 +80,18 @@ func (s *Server) Objects() map[string][]byte {
 		all[name] = o.content
 	}
 	return all
+}
+
+// Uploads returns the names of the objects that were begun in parts and not completed, sorted.
+func (s *Server) Uploads() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, u := range s.uploads {
+		names = append(names, u.name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -134,26 +152,33 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, body []byte, stale b
 		s.list(w, name, q.Get("prefix"), max(q.Get("continuation-token"), q.Get("start-after")))
 	case r.Method == http.MethodGet && q.Has("location"):
 		fmt.Fprint(w, `<LocationConstraint>here-1</LocationConstraint>`)
+	case r.Method == http.MethodGet && q.Has("uploads"):
+		s.listUploads(w, name, q.Get("prefix"), q.Get("upload-id-marker"))
 	case r.Method == http.MethodPost && q.Has("uploads"):
-		s.uploads++
-		id := strconv.Itoa(s.uploads)
-		s.parts[id] = map[int][]byte{}
+		s.begun++
+		id := strconv.Itoa(s.begun)
+		s.uploads[id] = &upload{name, time.Now(), map[int][]byte{}}
 		fmt.Fprintf(w, `<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>`, id)
 	case r.Method == http.MethodPut && q.Has("uploadId"):
 		n, _ := strconv.Atoi(q.Get("partNumber"))
-		if s.parts[q.Get("uploadId")] == nil {
+		u := s.uploads[q.Get("uploadId")]
+		if u == nil {
 			fail(w, http.StatusNotFound, "NoSuchUpload")
 			return
 		}
-		s.parts[q.Get("uploadId")][n] = body
+		u.parts[n] = body
 		w.Header().Set("ETag", etag(body))
 	case r.Method == http.MethodPost && q.Has("uploadId"):
-		parts := s.parts[q.Get("uploadId")]
-		var whole []byte
-		for _, n := range slices.Sorted(maps.Keys(parts)) {
-			whole = append(whole, parts[n]...)
+		u := s.uploads[q.Get("uploadId")]
+		if u == nil {
+			fail(w, http.StatusNotFound, "NoSuchUpload")
+			return
 		}
-		delete(s.parts, q.Get("uploadId"))
+		var whole []byte
+		for _, n := range slices.Sorted(maps.Keys(u.parts)) {
+			whole = append(whole, u.parts[n]...)
+		}
+		delete(s.uploads, q.Get("uploadId"))
 		s.objects[name] = object{whole, time.Now()}
 		fmt.Fprintf(w, `<CompleteMultipartUploadResult><Bucket>b</Bucket><ETag>%s</ETag></CompleteMultipartUploadResult>`, etag(whole))
 	case r.Method == http.MethodPut && there && r.Header.Get("If-None-Match") == "*" && !s.Replaces:
@@ -173,7 +198,7 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, body []byte, stale b
 		}
 		_, _ = w.Write(o.content[min(from, len(o.content)):])
 	case r.Method == http.MethodDelete && q.Has("uploadId"):
-		delete(s.parts, q.Get("uploadId"))
+		delete(s.uploads, q.Get("uploadId"))
 		w.WriteHeader(http.StatusNoContent)
 	case r.Method == http.MethodDelete:
 		delete(s.objects, name)
@@ -210,6 +235,36 @@ func (s *Server) list(w http.ResponseWriter, bucket, prefix, after string) {
 		}
 		o := s.listed[name]
 		answer.Contents = append(answer.Contents, contents{key, len(o.content), o.modified.UTC().Format("2006-01-02T15:04:05.000Z")})
+	}
+	w.Header().Set("Content-Type", "application/xml")
+	_ = xml.NewEncoder(w).Encode(answer)
+}
+
+// listUploads lists the uploads of a bucket that are not completed, one in each answer. mu is held.
+func (s *Server) listUploads(w http.ResponseWriter, bucket, prefix, after string) {
+	type listed struct {
+		Key       string
+		UploadId  string
+		Initiated string
+	}
+	var answer struct {
+		XMLName            xml.Name `xml:"ListMultipartUploadsResult"`
+		IsTruncated        bool
+		NextKeyMarker      string
+		NextUploadIdMarker string
+		Upload             []listed
+	}
+	root := strings.TrimSuffix(bucket, "/") + "/"
+	for _, id := range slices.Sorted(maps.Keys(s.uploads)) {
+		key, ok := strings.CutPrefix(s.uploads[id].name, root)
+		if !ok || !strings.HasPrefix(key, prefix) || id <= after {
+			continue
+		}
+		if len(answer.Upload) == 1 {
+			answer.IsTruncated, answer.NextKeyMarker, answer.NextUploadIdMarker = true, answer.Upload[0].Key, answer.Upload[0].UploadId
+			break
+		}
+		answer.Upload = append(answer.Upload, listed{key, id, s.uploads[id].begun.UTC().Format("2006-01-02T15:04:05.000Z")})
 	}
 	w.Header().Set("Content-Type", "application/xml")
 	_ = xml.NewEncoder(w).Encode(answer)
