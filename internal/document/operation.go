@@ -159,11 +159,15 @@ func inapplicable(format string, args ...any) error {
 	return apierr.New("inapplicable_document_operation", format, args...)
 }
 
-// Create appends a document that has nothing but the id of the operation in a line.
+// Create appends a document that has nothing but the id of the operation in a line. A primary key with too many levels for a document
+// is an *apierr.Error with the code inapplicable_document_operation.
 func Create(dst, line []byte, primaryKey string) ([]byte, error) {
 	value, _, err := lookup(line, primaryKey)
 	if err != nil {
 		return nil, err
+	}
+	if deep := 1 + strings.Count(primaryKey, "."); deep > MaxDepth {
+		return nil, inapplicable("The primary key `%.60s` would nest the id %d levels deep; the maximum is %d.", primaryKey, deep, MaxDepth)
 	}
 	return append(appendNested(append(dst, '{'), primaryKey, value), '}'), nil
 }
@@ -314,11 +318,8 @@ func appendNested(dst []byte, path string, value []byte) []byte {
 
 // fits refuses a value that would be nested too deeply in an object at some depth.
 func (c *change) fits(depth int) error {
-	if c.verb == increment {
-		return nil
-	}
 	deep := depth + depthOf(c.value)
-	if c.verb != set && c.value[0] != '[' { // it becomes an element
+	if (c.verb == appendTo || c.verb == addToSet) && c.value[0] != '[' { // it becomes an element
 		deep++
 	}
 	if deep > MaxDepth {
@@ -380,8 +381,10 @@ func (c *change) changeList(dst, doc []byte, s *slot) ([]byte, error) {
 	} else if was[0] != '[' {
 		return nil, inapplicable("`%s` changes arrays, but `%s` is %s.", verbNames[c.verb], c.path, Excerpt(was))
 	}
-	if err := c.fits(s.depth); err != nil {
-		return nil, err
+	if c.verb != removeFrom {
+		if err := c.fits(s.depth); err != nil {
+			return nil, err
+		}
 	}
 	is, err := c.list(was)
 	if err != nil || is == nil {

@@ -73,6 +73,10 @@ func TestOperations(t *testing.T) {
 		{`{"id":1}`, `{"id":1,"set":{"` + deep + `":1}}`, nestedAs(deep, "1")},
 		{`{"id":1}`, `{"id":1,"set":{"` + deep + `":[]}}`, `inapplicable_document_operation`},
 		{`{"id":1}`, `{"id":1,"append":{"` + deep + `":1}}`, `inapplicable_document_operation`},
+		{`{"id":1}`, `{"id":1,"increment":{"` + deep + `":1}}`, nestedAs(deep, "1")},
+		{`{"id":1}`, `{"id":1,"increment":{"` + deep + `.a":1}}`, `inapplicable_document_operation`},
+		{`{"id":1}`, `{"id":1,"increment":{"` + strings.Repeat("a.", 10_000_000) + `a":1}}`, `inapplicable_document_operation`},
+		{`{"id":1,"t":[-9223372036854775808]}`, `{"id":1,"remove":{"t":-9223372036854775808.0}}`, `{"id":1,"t":[]}`},
 	} {
 		var o Operation
 		var p Patcher
@@ -108,6 +112,22 @@ func TestIDsOfOperations(t *testing.T) {
 		}
 		if got, err := Create(nil, []byte(tt.line), tt.key); err != nil || string(got) != tt.want {
 			t.Errorf("%s: got %s, %v", tt.line, got, err)
+		}
+	}
+}
+
+// TestCreateWithDeepKey creates documents under primary keys with as many levels as a document may have, and with more.
+func TestCreateWithDeepKey(t *testing.T) {
+	for _, levels := range []int{MaxDepth, MaxDepth + 1, 10_000_000} {
+		key := strings.Repeat("a.", levels-1) + "a"
+		got, err := Create(nil, []byte(`{"`+key+`":7}`), key)
+		switch {
+		case levels > MaxDepth:
+			if err == nil || apierr.From(err).Code != "inapplicable_document_operation" {
+				t.Errorf("%d levels: %v", levels, err)
+			}
+		case err != nil || Fault(got) != "":
+			t.Errorf("%d levels: %s, %v", levels, got, err)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func appendCanonicalNumber(dst, v []byte) []byte {
 		return append(dst, v...)
 	}
 	f, _ := strconv.ParseFloat(string(v), 64) // AppendFloat maps values out of range to the largest number, as an index does
-	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+	if f == math.Trunc(f) && f >= -1<<63 && f < 1<<63 {
 		return strconv.AppendInt(dst, int64(f), 10)
 	}
 	if f == math.Trunc(f) && f >= 0 && f < 1<<64 {
