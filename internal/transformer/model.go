@@ -121,6 +121,9 @@ func Load(dir string) (*Model, error) {
 	if err = errors.Join(err, t.close()); err != nil {
 		return nil, fmt.Errorf("cannot read the model in %s: %w", weights, err)
 	}
+	if n := len(m.tokenizer.before) + len(m.tokenizer.after); n > m.positions {
+		return nil, fmt.Errorf("cannot use %s: it puts %d tokens around each text, and the model takes %d tokens at most", filepath.Join(dir, "tokenizer.json"), n, m.positions)
+	}
 	return m, nil
 }
 
@@ -164,6 +167,8 @@ func (c *config) check() error {
 		return fmt.Errorf("num_attention_heads must divide hidden_size")
 	case c.Vocabulary < 1 || c.Vocabulary > maxTokens || c.Positions < 4 || c.Positions > maxTokens:
 		return fmt.Errorf("vocab_size must be from 1 to %d, and max_position_embeddings from 4", maxTokens)
+	case c.TokenTypes > maxTokens:
+		return fmt.Errorf("type_vocab_size must be at most %d", maxTokens)
 	case c.Position != "" && c.Position != "absolute":
 		return fmt.Errorf("unknown position_embedding_type %q: use absolute", c.Position)
 	case c.Padding != nil && (*c.Padding < 0 || *c.Padding > c.Positions-4):
