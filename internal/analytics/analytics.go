@@ -18,8 +18,9 @@ const (
 	writeEvery = time.Second
 
 	// retainAfter is how many writes have to pass in one hour before old hours are removed: a clock that jumps ahead and is set right
-	// within that time removes nothing.
+	// within that time removes nothing. The journal counts them in steps of markEvery, across restarts.
 	retainAfter = 600
+	markEvery   = 20
 )
 
 // Options of a Recorder.
@@ -52,7 +53,7 @@ type Recorder struct {
 	hour    hour       // that live is of
 	ended   *ended     // the hour before, until its file is written; nil: none
 	journal journal
-	writes  int             // in this hour
+	writes  int             // in this hour, without those since the last mark of earlier processes
 	failing bool            // the last write failed, and the log says so
 	damaged map[string]bool // files that the log calls damaged
 
@@ -127,6 +128,7 @@ func (r *Recorder) resume() error {
 		return nil
 	}
 	r.hour = found.hour
+	r.writes = min(found.marks*markEvery, retainAfter-1) // the next one removes old hours, which may have failed before
 	if damage != nil {
 		// A crash between the file of an hour and the next journal leaves both. The file may have what the journal has lost.
 		for _, e := range r.filed() {
@@ -237,6 +239,9 @@ func (r *Recorder) advance(now hour) error {
 	}
 	return nil
 }
+
+// marks is how many marks the journal should have. r.mu is held.
+func (r *Recorder) marks() int { return min(r.writes, retainAfter) / markEvery }
 
 // retain removes the hours that ended before the retention. r.mu is held.
 func (r *Recorder) retain(now hour) error {

@@ -307,6 +307,63 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// TestRetentionOfAServerThatRestarts has processes that end before each of them alone would remove old hours.
+func TestRetentionOfAServerThatRestarts(t *testing.T) {
+	c := &clock{noon}
+	mem := vfs.NewMem()
+	r := newRecorder(t, mem, c, nil)
+	for range 60 {
+		r.Count(&Search{Index: "i", Query: "q", At: c.now})
+		write(t, r)
+		c.now = c.now.Add(time.Hour)
+	}
+	write(t, r)
+	files := func() int {
+		t.Helper()
+		hours, err := r.hours()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(hours)
+	}
+	// run has processes with so many writes each. The first one ends as a killed one, the next one in order.
+	run := func(processes, writes int) {
+		t.Helper()
+		for n := range processes {
+			if n%2 == 0 {
+				shut(t, r)
+			} else {
+				r.stop = make(chan struct{})
+				if err := r.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r = newRecorder(t, mem, c, nil)
+			for i := range writes {
+				if i%7 == n {
+					r.Count(&Search{Index: "i", Query: "q", At: c.now})
+				}
+				write(t, r)
+			}
+		}
+	}
+	right := c.now
+	c.now = c.now.AddDate(10, 0, 0)
+	run(4, retainAfter/5)
+	c.now = right
+	run(4, retainAfter/5)
+	if got := files(); got != 61 { // with one of the clock that was ahead
+		t.Errorf("%d files are left too early", got)
+	}
+	run(2, retainAfter/5)
+	if got := files(); got != 49 {
+		t.Errorf("%d files are left", got)
+	}
+	if b, err := vfs.ReadFile(mem, "analytics/"+journalName); err != nil || len(b) > headerBytes+frameBytes*retainAfter/markEvery+1000 {
+		t.Errorf("the journal has %d bytes, %v", len(b), err)
+	}
+}
+
 func TestDelete(t *testing.T) {
 	c := &clock{noon}
 	mem := vfs.NewMem()

@@ -18,7 +18,8 @@ import (
 //	frame:  length of the payload (4), xxhash64 of it (8), the payload
 //
 // A payload is a list of records: the length of a key as uvarint, the key, and its counts so far as uvarints. A later record replaces
-// an earlier one, so the journal can be read twice.
+// an earlier one, so the journal can be read twice. A frame without a payload counts markEvery writes in the hour. So a server that
+// restarts often learns that its clock is right.
 const (
 	journalName  = "journal"
 	journalMagic = "svcanly1"
@@ -35,6 +36,7 @@ type journal struct {
 	file          vfs.File // at its end; nil: not open
 	exists        bool     // the file may be there
 	rewrite       bool     // appending is not possible: rewrite the file
+	marks         int      // frames without a payload in the file
 	size, begunAt int      // bytes, now and when it began
 	buf           []byte
 }
@@ -66,6 +68,16 @@ func endFrame(b []byte, payload int) {
 	binary.LittleEndian.PutUint64(head[4:], xxhash.Sum64(b[payload:]))
 }
 
+// appendMarks appends frames without a payload.
+func appendMarks(dst []byte, n int) []byte {
+	for range n {
+		var payload int
+		dst, payload = beginFrame(dst)
+		endFrame(dst, payload)
+	}
+	return dst
+}
+
 func appendRecord(dst []byte, e *entry) []byte {
 	dst = append(binary.AppendUvarint(dst, uint64(len(e.key))), e.key...)
 	for _, n := range e.numbers() {
@@ -78,6 +90,7 @@ func appendRecord(dst []byte, e *entry) []byte {
 type journalled struct {
 	hour   hour
 	counts map[string]Counts
+	marks  int
 }
 
 // parseJournal reads a journal. The last frame may be torn, which is no error: it was not synced. After damage only the frames before
@@ -86,7 +99,7 @@ func parseJournal(b []byte) (found *journalled, err error) {
 	if len(b) < headerBytes || string(b[:len(journalMagic)]) != journalMagic || binary.LittleEndian.Uint64(b[16:]) != xxhash.Sum64(b[:16]) {
 		return nil, errors.New("the header is damaged")
 	}
-	found = &journalled{hour(binary.LittleEndian.Uint64(b[8:])), map[string]Counts{}}
+	found = &journalled{hour: hour(binary.LittleEndian.Uint64(b[8:])), counts: map[string]Counts{}}
 	for at := headerBytes; len(b)-at >= frameBytes; {
 		length := int(binary.LittleEndian.Uint32(b[at:]))
 		end := at + frameBytes + length
@@ -99,6 +112,9 @@ func parseJournal(b []byte) (found *journalled, err error) {
 				return found, nil
 			}
 			return found, fmt.Errorf("the frame at byte %d is damaged", at)
+		}
+		if length == 0 {
+			found.marks++
 		}
 		if !found.read(payload) {
 			return found, fmt.Errorf("the frame at byte %d has no records", at)
@@ -153,14 +169,16 @@ func (r *Recorder) writeJournal() error {
 // beginJournal replaces the journal by one that has all entries.
 func (r *Recorder) beginJournal() error {
 	j := &r.journal
-	b, payload := beginFrame(appendHeader(j.buf[:0], r.hour))
+	marks := r.marks()
+	head := appendMarks(appendHeader(j.buf[:0], r.hour), marks)
+	b, payload := beginFrame(head)
 	b = r.live.appendEntries(b, true)
 	j.buf = b
 	if len(b) == payload {
-		if !j.exists {
+		if !j.exists && marks == 0 {
 			return nil // nothing was counted yet
 		}
-		b = b[:headerBytes]
+		b = b[:len(head)]
 	} else {
 		endFrame(b, payload)
 	}
@@ -175,7 +193,7 @@ func (r *Recorder) beginJournal() error {
 	if err != nil {
 		return err
 	}
-	j.file, j.rewrite, j.size, j.begunAt = file, false, len(b), len(b)
+	j.file, j.rewrite, j.size, j.begunAt, j.marks = file, false, len(b), len(b), marks
 	return nil
 }
 
@@ -201,15 +219,22 @@ func (t *table) appendEntries(b []byte, all bool) []byte {
 // extendJournal appends the entries that have changed.
 func (r *Recorder) extendJournal() error {
 	j := &r.journal
-	b, payload := beginFrame(j.buf[:0])
+	marks := r.marks()
+	head := appendMarks(j.buf[:0], marks-j.marks)
+	b, payload := beginFrame(head)
 	b = r.live.appendEntries(b, false)
 	if j.buf = b; len(b) == payload {
+		b = b[:len(head)]
+	} else {
+		endFrame(b, payload)
+	}
+	if len(b) == 0 {
 		return nil
 	}
-	endFrame(b, payload)
 	if _, err := j.file.Write(b); err != nil {
 		return err
 	}
 	j.size += len(b)
+	j.marks = marks
 	return j.file.Sync()
 }
