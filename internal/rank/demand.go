@@ -1,5 +1,7 @@
 package rank
 
+import "slices"
+
 // Access paths know only how many documents fill the page. The planner tells them; they never ask what the documents are for.
 
 // wants reports whether more documents are needed.
@@ -44,10 +46,12 @@ func (c *page) skips(n int) bool {
 // dropRows removes documents from the candidates, because their scores are below the threshold.
 func (c *page) dropRows(r rows) { c.candidates = c.candidates.andNot(r) }
 
-// dedups reports whether duplicates are removed from a bucket before it is ranked. They may affect scores. If documents are still to
-// be skipped, duplicates affect which documents with several values are returned.
-func dedups(s *search, b *bucket) bool {
-	return s.out.distinct != nil && s.rounds == nil && (!s.scored || alike(&s.request, b)) && unseen(&s.out) && b.n >= classRows
+// dedups reports whether duplicates are removed from a bucket before the rules from i on rank it. They may affect scores, and the order
+// of others: classes of about equal distance begin at the nearest document. If documents are still to be skipped, duplicates affect
+// which documents with several values are returned.
+func dedups(s *search, b *bucket, i int) bool {
+	return s.out.distinct != nil && s.rounds == nil && (!s.scored || alike(&s.request, b)) && unseen(&s.out) && b.n >= classRows &&
+		!slices.ContainsFunc(s.rules[i:], func(r rule) bool { return r.traits().groups })
 }
 
 // hasAll reports whether all documents of a bucket are known to be duplicates, or in full groups.

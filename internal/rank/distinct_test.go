@@ -154,3 +154,56 @@ func TestDuplicatesCountForScores(t *testing.T) {
 		t.Errorf("%d hits", len(want))
 	}
 }
+
+// TestDuplicatesKeepClassesOfDistance sorts documents less than a metre apart, after a rule that looks at words. Classes of about equal
+// distance are those of all documents, duplicates of earlier hits included: so hits are the first of their values in the whole list,
+// whatever the page and with or without scores.
+func TestDuplicatesKeepClassesOfDistance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	dropped := 0 // duplicates of hits that match more words
+	for range 30 {
+		var parts [][]*document
+		kind, words := map[segment.DocID]float64{}, map[segment.DocID]int{}
+		for range 1 + rng.IntN(3) {
+			var part []*document
+			for range 80 {
+				id := len(kind)
+				text := []string{"red", "red hat"}[rng.IntN(2)]
+				d := doc(id, "title", text, "kind", float64(rng.IntN(60)), "_geo", point{0, float64(rng.IntN(60)) * 0.6 / metresOfDegree})
+				kind[d.id], words[d.id] = d.values["kind"][0].(float64), len(text)
+				part = append(part, d)
+			}
+			parts = append(parts, part)
+		}
+		ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"],"sortableAttributes":["_geo"],"rankingRules":["words","sort","proximity"]}`), parts, nil)
+		r := Request{Query: "red hat", Limit: 1000, MaxTotal: 1000, Sort: []SortKey{{Geo: true, Desc: rng.IntN(2) == 0}}}
+		var want []segment.DocID
+		first := map[float64]segment.DocID{}
+		for _, h := range mustSearch(t, ix, r).Hits {
+			of, met := first[kind[h.ID]]
+			switch {
+			case !met:
+				first[kind[h.ID]] = h.ID
+				want = append(want, h.ID)
+			case words[h.ID] < words[of]:
+				dropped++
+			}
+		}
+		for _, scores := range []bool{false, true} {
+			r := r
+			r.Distinct, r.Scores, r.HitsOnly = "kind", scores, rng.IntN(2) == 0
+			r.Offset, r.Limit = rng.IntN(2)*rng.IntN(40), 1+rng.IntN(80)
+			var got []segment.DocID
+			for _, h := range mustSearch(t, ix, r).Hits {
+				got = append(got, h.ID)
+			}
+			page := want[min(r.Offset, len(want)):min(r.Offset+r.Limit, len(want))]
+			if !slices.Equal(got, page) {
+				t.Errorf("scores %t, offset %d:\n%v, want\n%v", scores, r.Offset, got, page)
+			}
+		}
+	}
+	if dropped < 500 {
+		t.Errorf("only %d duplicates of hits that match more words", dropped)
+	}
+}

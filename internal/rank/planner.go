@@ -57,7 +57,7 @@ func refineBucket(s *search) (g tied, ok bool) {
 	if invariant.Enabled {
 		checkBucket(s, b)
 	}
-	if dedups(s, b) {
+	if dedups(s, b, i) {
 		if left := s.out.distinct.unlike(b.rows); left.count() < b.n {
 			b = b.part(left)
 		}
