@@ -89,13 +89,17 @@ func (s *Server) endAudit(ctx *fasthttp.RequestCtx) {
 		Time: time.Now(), Key: s.auditedKey(ctx), Action: string(r.action), Method: r.method, Route: r.path, Object: n.object,
 		Address: ctx.RemoteAddr().String(), Status: ctx.Response.StatusCode(), Outcome: audit.Done, Task: n.task,
 	}
+	write := s.audit.Append
 	switch err, failed := ctx.UserValue(errorKey{}).(*apierr.Error); {
 	case failed:
 		e.Outcome = string(err.Code)
+		if err.Code == "invalid_api_key" || err.Code == "missing_authorization_header" {
+			write = s.audit.Refuse
+		}
 	case n.task != nil:
 		e.Outcome = audit.Enqueued
 	}
-	if err := s.audit.Append(e); err != nil {
+	if err := write(e); err != nil {
 		s.log.Error("a change is missing in the audit log", "error", err, "action", e.Action, "object", e.Object, "key", e.Key)
 	}
 }

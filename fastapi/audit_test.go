@@ -61,6 +61,47 @@ func TestEveryRouteIsAuditedOrHarmless(t *testing.T) {
 	}
 }
 
+// TestStrangersDoNotFillTheAuditLog sends many requests without a key. Those of the master are all in the log.
+func TestStrangersDoNotFillTheAuditLog(t *testing.T) {
+	mem := vfs.NewMem()
+	log, err := audit.Open(mem, "audit.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Audit: log})
+	const n = 50
+	for range n {
+		c.json("POST", "/keys", `{}`)
+		c.as("somebody").json("POST", "/keys", `{}`)
+		c.as(masterKey).json("POST", "/keys", `{}`)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := vfs.ReadFile(mem, "audit.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	single, more, master := 0, 0, 0
+	for line := range bytes.Lines(b) {
+		var e audit.Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case e.Key == audit.Master:
+			master++
+		case e.Outcome == audit.Refused:
+			more += e.Count
+		default:
+			single++
+		}
+	}
+	if master != n || single == 0 || single > n/2 || single+more != 2*n {
+		t.Errorf("%d entries of the master, %d of strangers, and %d requests in summaries", master, single, more)
+	}
+}
+
 func TestAudit(t *testing.T) {
 	mem := vfs.NewMem()
 	log, err := audit.Open(mem, "audit.log")

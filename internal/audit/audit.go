@@ -1,7 +1,7 @@
 // Package audit writes the audit log: a line of JSON for each administrative change of an instance. Append syncs a line before it
 // returns, so every answered change is in the log. A full file is renamed to FILE.1, that to FILE.2 and so on; the oldest is removed.
 // A pipe or a terminal, such as /dev/stdout, is neither synced nor renamed. If another program renames, removes or truncates the file,
-// the next line begins a new file.
+// the next line begins a new file. Requests that are refused because of their key are summarized by the minute.
 package audit
 
 import (
@@ -33,8 +33,9 @@ type Entry struct {
 	Object  string    `json:"object"` // the uid of an index, a key, …; "": the instance
 	Address string    `json:"address"`
 	Status  int       `json:"status"`  // of the answer
-	Outcome string    `json:"outcome"` // Done, Enqueued, or the code of the error
+	Outcome string    `json:"outcome"` // Done, Enqueued, Refused, or the code of the error
 	Task    *uint32   `json:"task,omitempty"`
+	Count   int       `json:"count,omitempty"` // of Refused: of requests
 }
 
 // Values of Entry.Key and Entry.Outcome.
@@ -42,6 +43,7 @@ const (
 	Master   = "master"
 	Done     = "done"
 	Enqueued = "enqueued"
+	Refused  = "refused" // further requests of a key at an address, of which nothing else is known; see Log.Refuse
 )
 
 // Log is an audit log. It is safe for concurrent use.
@@ -55,6 +57,9 @@ type Log struct {
 	kind fileKind
 	size int64
 	torn bool // the file may end with an incomplete line
+
+	refused *refusals // nil: none since the last summary
+	closed  bool
 }
 
 // fileKind is what can be done with the current file.
@@ -114,14 +119,19 @@ func (l *Log) end() (kind fileKind, size int64, torn bool, err error) {
 
 // Append writes an entry and syncs it. After an error the entry may be missing; the next Append works again.
 func (l *Log) Append(e Entry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.write(e)
+}
+
+// write is Append while l.mu is held.
+func (l *Log) write(e Entry) error {
 	e.Time = e.Time.UTC()
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("cannot write to the audit log %s: %w", l.name, err)
 	}
 	line = append(line, '\n')
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if err := l.append(line); err != nil {
 		return fmt.Errorf("cannot write to the audit log: %w", err)
 	}
@@ -207,14 +217,20 @@ func (l *Log) numbered(n int) string {
 	return l.name + "." + strconv.Itoa(n)
 }
 
-// Close closes the file.
+// Close writes the summaries of refused requests, and closes the file.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil {
-		return nil
+	l.closed = true
+	var err error
+	if l.refused != nil {
+		l.refused.timer.Stop()
+		err = l.summarize()
+		l.refused = nil
 	}
-	err := l.file.Close()
-	l.file = nil
+	if l.file != nil {
+		err = errors.Join(err, l.file.Close())
+		l.file = nil
+	}
 	return err
 }
