@@ -41,6 +41,9 @@ func (n *namespace) socket() *net.UDPConn {
 // TestMutedNamespaces sends packets in both directions between two namespaces and mutes one direction: only its packets may vanish. The
 // next packet that arrives proves it.
 func TestMutedNamespaces(t *testing.T) {
+	if inOwnNetwork(t) {
+		return
+	}
 	rooms, err := newNamespaces(t, 2)
 	if err != nil {
 		t.Skip(err)
