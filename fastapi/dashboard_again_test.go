@@ -24,6 +24,36 @@ func TestDashboardFindsTheServerAgain(t *testing.T) {
 	tab.until(`document.querySelector(".setting") && document.getElementById("said").textContent === ""`)
 }
 
+// TestDashboardSendsReadsAgain drops requests, as browsers do when the network changes. The page must send a request again that changes
+// nothing. Others may have reached the server, so the page must report their failure.
+func TestDashboardSendsReadsAgain(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "metropolis"}, {"id": 2, "title": "sunrise"}]`))
+	tab.goTo(url + "/#/search?index=films")
+	tab.until(`document.querySelectorAll(".hit").length === 2`)
+	tab.eval(`(() => {
+		const real = fetch;
+		window.drop = "";
+		window.failures = 0;
+		new MutationObserver(() => failures += document.getElementById("said").textContent.includes("does not answer")).observe(document.getElementById("said"), {childList: true, characterData: true, subtree: true});
+		window.fetch = async (path, options) => {
+			if (drop === "" || !path.includes(drop)) return real(path, options);
+			drop = "";
+			throw new TypeError("network changed");
+		};
+	})()`, nil)
+	tab.eval(`(() => { drop = "/search"; const box = document.querySelector("input[type=search]"); box.value = "metropolis"; box.dispatchEvent(new Event("input")); })()`, nil)
+	tab.until(`drop === "" && document.querySelectorAll(".hit").length === 1`)
+	tab.eval(`drop = "/settings", location.hash = "#/settings?index=films", 0`, nil)
+	tab.until(`drop === "" && document.querySelector(".setting")`)
+	tab.eval(`drop = "/experimental-features", location.hash = "#/system?view=features", 0`, nil)
+	tab.until(`drop === "" && document.querySelector(".feature")`)
+	tab.until(`failures === 0`)
+	tab.eval(`drop = "/experimental-features", document.querySelector(".feature input").click(), 0`, nil)
+	tab.until(`failures === 1`)
+}
+
 // TestDashboardSuggestsSearchesOfTheSample loads the sample and follows each suggestion: it finds something.
 func TestDashboardSuggestsSearchesOfTheSample(t *testing.T) {
 	tab := startChromium(t).open()

@@ -24,6 +24,35 @@ export class Silence extends Error {}
 const exact = (_, value, context) => typeof value === "number" && context?.source !== undefined && JSON.rawJSON && !Number.isSafeInteger(value) && String(value) !== context.source
   ? JSON.rawJSON(context.source) : value;
 
+/** reads tells whether a request changes nothing, by its method and the end of its path. */
+const reads = (path, method) => method === "GET" || method === "POST" && /\/(search|multi-search|facet-search|similar|fetch|compare|dynamic-search-rules)$/.test(path);
+
+const pause = (wait, signal) => new Promise((resolve, reject) => {
+  const timer = setTimeout(resolve, wait);
+  signal?.addEventListener("abort", () => {
+    clearTimeout(timer);
+    reject(signal.reason);
+  }, {once: true});
+});
+
+/**
+ * answered sends a request and returns its answer with the text of it. Browsers drop all requests in progress when the network of their
+ * machine changes, as with another Wi-Fi, so a request that changes nothing is sent again once.
+ */
+async function answered(path, options) {
+  const send = async () => {
+    const answer = await fetch(path, options);
+    return [answer, await answer.text()];
+  };
+  try {
+    return await send();
+  } catch (error) {
+    if (error.name === "AbortError" || !reads(path.split("?")[0], options.method)) throw error;
+    await pause(300, options.signal);
+    return send();
+  }
+}
+
 /**
  * ask sends a request and returns the JSON of its answer. options: method, body (an object, or JSON that is sent as it stands), signal,
  * whole (numbers that JavaScript would round become objects of JSON.rawJSON).
@@ -34,11 +63,10 @@ export async function ask(path, {method, body, signal, whole} = {}) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer, text;
   try {
-    answer = await fetch(path, {
+    [answer, text] = await answered(path, {
       method: method ?? (body === undefined ? "GET" : "POST"), headers, signal, cache: "no-store",
       body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
     });
-    text = await answer.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Silence("The server does not answer. Is it running?", {cause: error});
