@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"svc/internal/apierr"
+	"svc/internal/document"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -17,6 +18,7 @@ type fieldTable struct {
 		sync.Mutex
 		ids   map[string]segment.FieldID // of the new ones
 		names []string                   // of the new ones, in order
+		bytes int                        // of all names, those of base included; 0: not counted yet
 	}
 }
 
@@ -37,13 +39,27 @@ func (t *fieldTable) id(name string) (segment.FieldID, error) {
 		return id, nil
 	}
 	n := t.base.Len() + len(t.mu.names)
-	if n >= maxFields {
-		return 0, apierr.New("max_fields_limit_exceeded",
+	if t.mu.bytes == 0 {
+		for id := range t.base.Len() {
+			t.mu.bytes += len(t.base.Info(segment.FieldID(id)).Name)
+		}
+	}
+	const code = "max_fields_limit_exceeded"
+	switch {
+	case n >= maxFields:
+		return 0, apierr.New(code,
 			"The documents have more than %d different fields, nested ones included, the maximum of an index. Use fewer field names: move the varying part into values.", maxFields)
+	case len(name) > maxPathBytes:
+		return 0, apierr.New(code, "A field has a name of %d bytes, with those of the objects around it; the maximum is %d. It begins with `%s`. Use shorter names.",
+			len(name), maxPathBytes, document.Excerpt([]byte(name)))
+	case t.mu.bytes+len(name) > maxNamesBytes:
+		return 0, apierr.New(code, "The names of all fields of the index have more than %d bytes, with those of the objects around them, the maximum. Use fewer or shorter field names.",
+			maxNamesBytes)
 	}
 	id := segment.FieldID(n)
 	t.mu.ids[name] = id
 	t.mu.names = append(t.mu.names, name)
+	t.mu.bytes += len(name)
 	return id, nil
 }
 

@@ -5,6 +5,11 @@ const (
 	// maxFields is the number of field paths in an index: what a segment.FieldID can number.
 	maxFields = 1<<16 - 1
 
+	// maxPathBytes bounds the path of a field, and maxNamesBytes all paths of an index together. A key of a megabyte with a thousand
+	// members would otherwise make a gigabyte of paths, which every manifest has.
+	maxPathBytes  = 8 << 10
+	maxNamesBytes = 16 << 20
+
 	// DefaultSearchCacheBytes is for callers without a limit of their own. It suits a host with 1 GiB of memory: a server with varied
 	// searches then stays far below half of that. The option of the server has another default, 128 MiB.
 	DefaultSearchCacheBytes = 64 << 20

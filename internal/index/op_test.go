@@ -196,6 +196,39 @@ func TestTooManyFieldsFailTheBatch(t *testing.T) {
 	}
 }
 
+// TestLongFieldNamesFailTheBatch adds documents whose paths are longer than those of one field, or of all fields, may be. The paths of
+// members repeat the names around them, so a document of a megabyte can have gigabytes of them.
+func TestLongFieldNamesFailTheBatch(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
+	defer b.close()
+	ix := b.create("f")
+	long := func(bytes int) string { return strings.Repeat("x", bytes) }
+	members := func(name string, n int) string {
+		var doc strings.Builder
+		fmt.Fprintf(&doc, `{"id":1,"%s":{"a":1`, name)
+		for i := range n {
+			fmt.Fprintf(&doc, `,"f%d":1`, i)
+		}
+		return doc.String() + `}}`
+	}
+	for _, doc := range []string{
+		`{"id":1,"` + long(maxPathBytes+1) + `":1}`,
+		`{"id":1,"` + long(maxPathBytes-1) + `":{"y":1}}`,
+		members(long(maxPathBytes-10), maxNamesBytes/maxPathBytes),
+		members(long(1<<20), 5000), // which would be five gigabytes
+	} {
+		b.batch++
+		_, err := ix.Apply(context.Background(), b.batch, []Op{b.payload(doc)}, nil)
+		wantCode(t, err, "max_fields_limit_exceeded")
+	}
+	b.apply(ix, b.payload(`{"id":1,"`+long(maxPathBytes-2)+`":{"y":1}}`))
+	b.apply(ix, b.payload(members(long(maxPathBytes-10), maxNamesBytes/maxPathBytes/2)))
+	b.batch++
+	_, err := ix.Apply(context.Background(), b.batch, []Op{b.payload(members(long(maxPathBytes-11), maxNamesBytes/maxPathBytes/2))}, nil)
+	wantCode(t, err, "max_fields_limit_exceeded")                                        // with those that the index has
+	b.apply(ix, b.payload(members(long(maxPathBytes-10), maxNamesBytes/maxPathBytes/2))) // which are no more
+}
+
 // TestSettingsChanges checks what a change writes: nothing if nothing is stale, new columns beside the segments, and nothing
 // if it is refused.
 func TestSettingsChanges(t *testing.T) {

@@ -78,7 +78,7 @@ func (w *writer) samples(documents int, read func(i int) ([]byte, error)) (docs 
 
 // Field implements document.Visitor.
 func (s *sampler) Field(path []byte) int {
-	if string(path) == settings.VectorsField { // kept in the document only
+	if s.err != nil || string(path) == settings.VectorsField { // kept in the document only
 		return -1
 	}
 	if _, err := s.w.fields.id(string(path)); err != nil {

@@ -281,6 +281,9 @@ func (k *worker) write() (*file, error) {
 
 // Field implements document.Visitor.
 func (k *worker) Field(path []byte) int {
+	if k.err != nil { // the rest of the document does not matter
+		return -1
+	}
 	h, ok := k.handles[string(path)]
 	if !ok {
 		if h = k.newField(string(path)); h < 0 {

@@ -44,7 +44,7 @@ var explanations = map[apierr.Code]string{
 	"missing_event_type":                                  "An event lacks `type`: it is `click` or `conversion`. No event was counted.",
 	"io_error":                                            "The disk or a file of the server cannot be read or written. Accepted tasks wait and are retried.",
 	"malformed_payload":                                   "The body does not match its `Content-Type`. The message has the position.",
-	"max_fields_limit_exceeded":                           "The documents of an index have at most 65,535 fields all together.",
+	"max_fields_limit_exceeded":                           "The documents of an index have at most 65,535 fields all together. With the names of the objects around it, the name of a field has at most 8 KiB, and those of all fields have at most 16 MiB.",
 	"missing_alias_index_uid":                             "`indexUid` is missing: name the index of the alias, in `POST /aliases` also `null` to delete the alias.",
 	"missing_alias_uid":                                   "`alias` is missing: name the alias to move.",
 	"missing_api_key_actions":                             "`actions` is missing. It lists what the key may do.",
