@@ -32,9 +32,9 @@ func (f Format) String() string {
 // Convert reads a payload as it streams in and writes its documents to w, each as
 // one compact JSON object and a newline. It returns how many there were.
 //
-// Errors in the payload are *apierr.Error: missing_payload if it is empty, otherwise malformed_payload (or
-// invalid_document_csv_delimiter) with a message that says where. An error of r is returned unchanged, so r may return an
-// *apierr.Error of its own. After an error w has some of the documents.
+// Errors in the payload are *apierr.Error: missing_payload if it is empty, payload_too_large for a document of more than MaxBytes,
+// otherwise malformed_payload (or invalid_document_csv_delimiter) with a message that says where. An error of r is returned unchanged,
+// so r may return an *apierr.Error of its own. After an error w has some of the documents.
 //
 // If an object has a key several times, the key keeps its first place and its last value. A byte-order mark at the start is skipped.
 // delimiter is for CSV only. Convert needs some buffers of the size of the largest document, and memory for its keys or columns, but
@@ -231,6 +231,9 @@ func (c *converter) document() error {
 			return c.malformed(c.in.pos, "expected an object: each document is one")
 		}
 		end := s.document(c.in.pos)
+		if max(end, c.in.pos)-c.in.pos > MaxBytes || end < 0 && c.in.end-c.in.pos > MaxBytes {
+			return c.tooLarge()
+		}
 		if err := c.need(cap(s.keys) * keyBytes); err != nil {
 			return err
 		}
@@ -307,6 +310,11 @@ func (c *converter) flush() error {
 		return fmt.Errorf("cannot write documents: %w", err)
 	}
 	return nil
+}
+
+// tooLarge returns the error for a document that is larger than MaxBytes.
+func (c *converter) tooLarge() error {
+	return apierr.New("payload_too_large", "Document %d of the payload has more than %d bytes, the maximum of a document. Split it.", c.documents+1, MaxBytes)
 }
 
 // malformed returns the error for a mistake at an index of the window.

@@ -453,3 +453,57 @@ func BenchmarkConvert(b *testing.B) {
 		})
 	}
 }
+
+// TestTooLargeDocuments converts documents of the maximum size, and larger ones, which end the reading of an endless payload.
+func TestTooLargeDocuments(t *testing.T) {
+	defer func(n int) { MaxBytes = n }(MaxBytes)
+	MaxBytes = 200_000
+	doc := func(bytes int) string {
+		const around = len(`{"id":1,"x":""}`)
+		return `{"id":1,"x":"` + strings.Repeat("x", bytes-around) + `"}`
+	}
+	for _, extra := range []int{0, 1} {
+		whole := doc(MaxBytes + extra)
+		for _, tt := range []struct {
+			payload string
+			format  Format
+		}{
+			{whole, JSON},
+			{"[{\"id\":0}," + whole + "]", JSON},
+			{"{\"id\":0}\n" + whole + "\n{\"id\":2}", NDJSON},
+			{"id:number,x\n1," + strings.Repeat("x", len(whole)-len(`{"id":1,"x":""}`)) + "\n", CSV},
+		} {
+			n, err := Convert(io.Discard, strings.NewReader(tt.payload), tt.format, ',')
+			if extra == 0 && (err != nil || n < 1) || extra > 0 && (err == nil || apierr.From(err).Code != "payload_too_large") {
+				t.Errorf("%v, %d bytes: %d documents, %v", tt.format, len(whole), n, err)
+			}
+		}
+	}
+	read := 0
+	_, err := Convert(io.Discard, io.MultiReader(strings.NewReader(`{"x":"`), readerFunc(func(p []byte) (int, error) {
+		for i := range p {
+			p[i] = 'x'
+		}
+		read += len(p)
+		return len(p), nil
+	})), NDJSON, ',')
+	if err == nil || apierr.From(err).Code != "payload_too_large" || read > 4*MaxBytes {
+		t.Errorf("an endless document: %v after %d bytes", err, read)
+	}
+	var o Operation
+	var p Patcher
+	if err := o.Read([]byte(`{"id":1,"append":{"t":"`+strings.Repeat("y", MaxBytes/2)+`"}}`), "id", SkipMissing); err != nil {
+		t.Fatal(err)
+	}
+	once, err := p.Apply([]byte(`{"id":1}`), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Apply(bytes.Clone(once), &o); err == nil || apierr.From(err).Code != "inapplicable_document_operation" {
+		t.Errorf("a growing document: %v", err)
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

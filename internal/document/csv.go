@@ -194,7 +194,7 @@ func (c *converter) csvDocument() error {
 		}
 		c.scan.out = slices.Grow(c.scan.out, most)
 	}
-	out := c.scan.out
+	start, out := len(c.scan.out), c.scan.out
 	out = append(out, '{')
 	first := true
 	for i, column := range s.columns {
@@ -227,7 +227,9 @@ func (c *converter) csvDocument() error {
 			return c.malformedLine("%s in the column %q is neither true nor false", strconv.Quote(Excerpt(cell)), column.name)
 		}
 	}
-	c.scan.out = append(out, '}')
+	if c.scan.out = append(out, '}'); len(c.scan.out)-start > MaxBytes {
+		return c.tooLarge()
+	}
 	return c.endDocument()
 }
 

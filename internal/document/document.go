@@ -8,5 +8,8 @@ const MaxDepth = 127
 // with documents of other indexes in the place of their ids.
 const MaxHitDepth = 2*MaxDepth + 1
 
+// MaxBytes is the maximum size of a document in bytes. Segments take no larger ones. (A variable, so that tests can lower it.)
+var MaxBytes = 1<<31 - 1
+
 // hitDepth is where a hit begins when levels are counted up to MaxDepth.
 const hitDepth = 1 + MaxDepth - MaxHitDepth

@@ -188,6 +188,9 @@ func (p *Patcher) Apply(doc []byte, o *Operation) ([]byte, error) {
 		if next == nil { // it changes nothing
 			continue
 		}
+		if len(next) > MaxBytes {
+			return nil, inapplicable("`%s` would make the document larger than %d bytes, the maximum.", verbNames[c.verb], MaxBytes)
+		}
 		doc = next
 		p.a, p.b = next, p.a // doc is in a, and b is free
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/document"
 	"svc/internal/task"
 	"svc/internal/vfs"
 )
@@ -163,6 +164,28 @@ func TestBombs(t *testing.T) {
 	u := newUnpacker(vfs.NewMem(), "/", nil)
 	if err := u.entry("metadata.json", maxSmall+1, strings.NewReader("{}")); err == nil {
 		t.Error("a huge metadata file is accepted")
+	}
+}
+
+// TestLargeDocuments unpacks documents that are too large for memory, and one that is too large for an index.
+func TestLargeDocuments(t *testing.T) {
+	defer func(n int) { document.MaxBytes = n }(document.MaxBytes)
+	document.MaxBytes = 4 << 20
+	for _, tt := range []struct {
+		bytes   int
+		refused bool
+	}{{3 << 20, false}, {5 << 20, true}} {
+		mem := vfs.NewMem()
+		must(t, mem.MkdirAll("w"))
+		u := newUnpacker(mem, "w", nil)
+		line := `{"id":1,"x":"` + strings.Repeat("x", tt.bytes) + "\"}\n"
+		err := u.documents("i", strings.NewReader(line+`{"id":2}`))
+		if tt.refused != (err != nil) || !tt.refused && u.out.documents["i"].count != 2 {
+			t.Errorf("%d bytes: %+v, %v", tt.bytes, u.out.documents["i"], err)
+		}
+		if names, err := mem.List("w"); err != nil || len(names) != 1 || u.files < 2 {
+			t.Errorf("%d bytes: left %v (%v), made %d files", tt.bytes, names, err, u.files)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"svc/internal/document"
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
 
@@ -27,7 +28,7 @@ const (
 	nameCost     = 100
 	maxSmall     = 64 << 20  // bytes of one entry that is read into memory
 	maxSmallSum  = 256 << 20 // bytes of all of them
-	maxLineBytes = 512 << 20 // of a document, a task or a batch
+	maxLineBytes = 512 << 20 // of a task or a batch; document.MaxBytes bounds documents
 
 	// Beyond freeBytes, the output may be at most ratioLimit times the input. JSON compresses to about a tenth; the format can
 	// express at most about a thousandth.
@@ -255,9 +256,21 @@ func (u *unpacker) documents(folder string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	n, err := convert(w, r)
+	n, err := convert(spooling{w, u}, r)
 	u.out.documents[folder] = spooled{f.Name(), n}
 	return errors.Join(err, w.Flush(), f.Close())
+}
+
+// spooling is a file of documents that keeps a large one out of memory.
+type spooling struct {
+	io.Writer
+	u *unpacker
+}
+
+// Spool implements document.Spooler.
+func (s spooling) Spool() (*mapped.Spool, error) {
+	s.u.files++
+	return mapped.NewSpool(s.u.fs, path.Join(s.u.work, strconv.Itoa(s.u.files)))
 }
 
 // payload writes the documents of an enqueued task to a payload of the new queue.
@@ -273,14 +286,14 @@ func (u *unpacker) payload(name string, r io.Reader) error {
 
 // convert writes documents, one a line, in the form that an index takes, and counts them.
 func convert(w io.Writer, r io.Reader) (int, error) {
-	b := bufio.NewReaderSize(&lineLimit{r: r}, fileBuffer)
+	b := bufio.NewReaderSize(r, fileBuffer)
 	if _, err := b.Peek(1); err == io.EOF {
 		return 0, nil // no documents are no error here
 	}
 	return document.Convert(w, b, document.NDJSON, 0)
 }
 
-// lineLimit fails on a line that is longer than any document, before it is in memory.
+// lineLimit fails on a line that is longer than any task, before it is in memory.
 type lineLimit struct {
 	r    io.Reader
 	line int64

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"svc/internal/apierr"
+	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/script"
 	"svc/internal/vfs"
@@ -227,6 +228,26 @@ func TestLongFieldNamesFailTheBatch(t *testing.T) {
 	_, err := ix.Apply(context.Background(), b.batch, []Op{b.payload(members(long(maxPathBytes-11), maxNamesBytes/maxPathBytes/2))}, nil)
 	wantCode(t, err, "max_fields_limit_exceeded")                                        // with those that the index has
 	b.apply(ix, b.payload(members(long(maxPathBytes-10), maxNamesBytes/maxPathBytes/2))) // which are no more
+}
+
+// TestTooLargeDocuments lets updates make documents larger than segments take.
+func TestTooLargeDocuments(t *testing.T) {
+	defer func(n int) { document.MaxBytes = n }(document.MaxBytes)
+	document.MaxBytes = 1000
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("l")
+	text := strings.Repeat("x", 400)
+	b.apply(ix, b.payload(`{"id":1,"a":"`+text+`"}`, `{"id":2}`))
+	b.apply(ix, b.merge(`{"id":1,"b":"`+text+`"}`))
+	b.batch++
+	_, err := ix.Apply(context.Background(), b.batch, []Op{b.merge(`{"id":1,"c":"` + text + `"}`)}, nil)
+	wantCode(t, err, "payload_too_large")
+	r := b.apply(ix, b.patch(`{"id":1,"set":{"c":"`+text+`"}}`, `{"id":2,"set":{"c":"`+text+`"}}`))
+	if got := r[0].Patched.codes(); !slices.Equal(got, []string{"0 1 inapplicable_document_operation"}) {
+		t.Errorf("operations: %v", got)
+	}
+	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"a":"` + text + `","b":"` + text + `"}`, "2": `{"id":2,"c":"` + text + `"}`})
 }
 
 // TestSettingsChanges checks what a change writes: nothing if nothing is stale, new columns beside the segments, and nothing

@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/mapped"
 	"svc/internal/numeric"
@@ -177,6 +178,9 @@ func (k *worker) document(it item) (external, doc []byte, err error) {
 
 // index adds one document to the builder.
 func (k *worker) index(it item, external, doc []byte, entries []docEntry) error {
+	if len(doc) > document.MaxBytes {
+		return apierr.New("payload_too_large", "The document `%s` would have %d bytes; the maximum is %d. Split it, or remove fields.", external, len(doc), document.MaxBytes)
+	}
 	if k.builder == nil {
 		o := k.w.builder
 		o.Throttle = func(int) error { k.pace.Yield(); return k.w.ctx.Err() }

@@ -69,7 +69,7 @@ var explanations = map[apierr.Code]string{
 	"no_writer":                                           "This server follows another one and accepts no writes itself. Send the request to the writer.",
 	"not_found_similar_id":                                "There is no document with the `id` to find similar documents for.",
 	"not_a_leader":                                        "Writes and changes of the network go to its leader, which the message names.",
-	"payload_too_large":                                   "The body is larger than the server accepts. Send it in pieces.",
+	"payload_too_large":                                   "The body is larger than the server accepts: send it in pieces. Or a document has more than 2 GiB, or would have after an update: split it.",
 	"receive_import_finished_unknown_remote":              "The network has no instance with the name of the sender.",
 	"method_not_allowed":                                  "The path exists, but not with this method. The header `Allow` lists its methods.",
 	"remote_bad_request":                                  "Another instance refused the request. The message comes from it.",
