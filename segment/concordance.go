@@ -31,7 +31,7 @@ import (
 // Places are counted from the start of the part. Several places are stored as gaps (the first one from −1), less 1, in Golomb–Rice
 // codes: the upper bits in unary, as ones and a zero, then the lower k bits, k = ⌊log₂(0.69 · words ⁄ count)⌋, or 0.
 //
-// A form that begins with the byte 1 is of inner words, each in the place of the word in which it ends.
+// A form that begins with the byte 1 is of inner words, each in the place of the word in which it ends. Several may end in a word.
 //
 // The section cdir has a u32 row, a u32 offset of the member in the document and a u64 end in conc for each part, ascending.
 const (
@@ -40,6 +40,7 @@ const (
 	blockEntryBytes   = 8
 	concordEntryBytes = 16
 	listPadding       = 8
+	leastFormBytes    = 2 // of a form that is cut where the one before ends
 
 	concordBlock = 32 // forms
 	concordLast  = 1  // flag
@@ -192,7 +193,7 @@ func (p *ConcordancePart) open(docs *documentReader, data []byte) error {
 	p.last = flags&concordLast != 0
 	blocks := (p.count + concordBlock - 1) / concordBlock * blockEntryBytes
 	rest := data[concordHeadBytes:]
-	if marks < 1 || marks*markEntryBytes+blocks+forms+listPadding > len(rest) || p.count > 2*p.Words || (p.count == 0) != (p.Words == 0) {
+	if marks < 1 || marks*markEntryBytes+blocks+forms+listPadding > len(rest) || leastFormBytes*p.count > forms || (p.count == 0) != (p.Words == 0) {
 		return p.damaged("%d words, %d forms and %d marks in a part of %d bytes", p.Words, p.count, marks, len(data))
 	}
 	p.marks, rest = rest[:marks*markEntryBytes], rest[marks*markEntryBytes:]

@@ -292,6 +292,59 @@ func checkTail(t *testing.T, rng *rand.Rand, tail *Tail, text string) {
 	}
 }
 
+// TestSeveralInnerWordsEndInAWord has more forms than twice the words.
+func TestSeveralInnerWordsEndInAWord(t *testing.T) {
+	const words, each = 3000, 5
+	word := func(i int) string {
+		return fmt.Sprint("a word that takes much more memory than its form does ", strings.Repeat("x", 300), i, " ")
+	}
+	var text strings.Builder
+	for i := range words {
+		text.WriteString(word(i))
+	}
+	fs := vfs.NewMem()
+	b := NewBuilder(BuilderOptions{})
+	b.StartDoc(1, []byte("1"), []byte(`{"a":`+quoted(text.String())+`}`))
+	c := b.Concordance([]byte("a"), 1)
+	for i, at := 0, 0; i < words; i++ {
+		c.Word(fmt.Append(nil, i))
+		for k := range each {
+			c.Inner(fmt.Append(nil, k, "of", i))
+		}
+		if at += len(word(i)); i < words-1 {
+			c.Mark(at, 0)
+		}
+	}
+	c.End(text.Len())
+	b.EndDoc()
+	if _, err := b.Write(context.Background(), fs, "a.seg"); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	r := openSegment(t, fs, "a.seg")
+	if err := r.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	concordance, err := r.Concordance(0, []byte(`"a"`))
+	if err != nil || concordance == nil {
+		t.Fatal(concordance, err)
+	}
+	var p ConcordancePart
+	if err := concordance.Open(0, &p); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	if err := p.Find(InnerForm(""), true, func(form []byte, cut bool, places Places) {
+		at, ok := places.Next()
+		if _, more := places.Next(); !ok || more || cut || !strings.HasSuffix(string(form), fmt.Sprint("of", at)) {
+			t.Fatalf("%q is at %d: %v", form, at, ok)
+		}
+		found++
+	}); err != nil || found != each*p.Words {
+		t.Errorf("%d inner words of %d words: %v", found, p.Words, err)
+	}
+}
+
 // TestConcordancesAreOmitted checks that no concordance is stored for short texts, for missing or non-string members, for texts that
 // differ from the document's, and for texts with nearly as many forms as words.
 func TestConcordancesAreOmitted(t *testing.T) {

@@ -328,3 +328,30 @@ func TestInnerWordsBehindMatches(t *testing.T) {
 		}
 	}
 }
+
+// TestCropsOfCompoundsBehindParts has a last part of one word, in which several inner words end.
+func TestCropsOfCompoundsBehindParts(t *testing.T) {
+	const part = 1_049_600 // bytes, up to the first mark behind 1 MiB
+	filler := strings.Repeat("word ", part/5)
+	for _, compound := range []string{"한국전력공사", "สถานีรถไฟ", "nothing"} {
+		v := viewOf(t, "", fmt.Sprintf(`{"id":1,"body":"%s%s"}`, filler, compound))
+		concordance, err := v.Segments[0].Concordance(0, []byte(`"body"`))
+		if err != nil || concordance == nil || concordance.Parts() != 2 {
+			t.Fatal(concordance, err)
+		}
+		if err := v.Segments[0].Verify(); err != nil {
+			t.Errorf("%s: %v", compound, err)
+		}
+		token := v.Analyzer.Tokens(nil, compound, nil, false)[0]
+		words := query.Words{Word: token.Form, Forms: map[string]struct{}{token.Form: {}}, Chars: 2}
+		f := &Formatter{scan: textScan{find: newHighlighter(v.Analyzer, &query.Highlights{Words: []query.Words{words}})}}
+		f.cut.length, f.cut.perfect = 2, perfectScore(f.scan.find)
+		if err := f.cutText([]byte(filler+compound), &pathOptions{}, concordance); err != nil {
+			t.Errorf("%s: %v", compound, err)
+			continue
+		}
+		if got, want := string(f.scan.text[f.cut.start:f.cut.end]), "word "+compound; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
