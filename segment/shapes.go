@@ -39,7 +39,7 @@ func (s *shapeParts) add(row uint32, p *geo.ShapePart) {
 	s.addCode(row, geo.BoxOf(p.Rings), geo.AppendPart(nil, p))
 }
 
-// addCode adds an encoded part, and copies its bytes.
+// addCode adds an encoded part, whose bytes it keeps.
 func (s *shapeParts) addCode(row uint32, b geo.Box, code []byte) {
 	s.all = append(s.all, shapePart{row, middleCell(b), b, code})
 	s.bytes += int64(cap(code))

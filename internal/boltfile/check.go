@@ -26,7 +26,6 @@ import (
 // length), each value after its key. The first key follows the last element, and the others follow without gaps. bbolt does not
 // require this but always writes so, and it reveals a damaged count. With flag 1 the value is a bucket: u64 page, u64 sequence, and
 // with page 0 a leaf. The free list has count × u64 page; with count 0xFFFF its first entry is the count.
-// 0xFFFF the first one is the count.
 const (
 	pageHeader    = 16
 	elementBytes  = 16

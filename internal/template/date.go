@@ -68,10 +68,10 @@ func (m *meter) strftime(t time.Time, format string) string {
 			break
 		}
 		s, ok := directive(t, format[j], flag)
-		if !ok {
+		switch {
+		case !ok: // j may be inside a character
 			s = format[i : j+1]
-		}
-		if flag == '^' {
+		case flag == '^':
 			s = strings.ToUpper(s)
 		}
 		b = m.appendText(b, s)

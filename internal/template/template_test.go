@@ -111,7 +111,8 @@ func TestFilters(t *testing.T) {
 		"doc.s | truncatewords: 1": "Some...", "doc.s | truncatewords: 2, ''": "Some Text", "doc.s | truncatewords: 3": "Some Text here",
 		"'a b&c' | url_encode": "a+b%26c", "'a+b%26c' | url_decode": "a b&c",
 		"'2026-11-05 16:03:09' | date: '%Y/%-m/%e %H'": "2026/11/ 5 16", "'2026-11-05' | date: '%^B %d, %y (%a) %j %%'": "NOVEMBER 05, 26 (Thu) 309 %",
-		"doc.s | date: '%Y'": "Some Text here", "doc.s | upcase | truncatewords: 1 | downcase ": "some...",
+		"'2026-11-05' | date: '%^é %^q %é'": "%^é %^q %é",
+		"doc.s | date: '%Y'":                "Some Text here", "doc.s | upcase | truncatewords: 1 | downcase ": "some...",
 	} {
 		if got, err := render(t, "{{ "+source+" }}", sample); err != nil || got != want {
 			t.Errorf("%s: got %q, %v, want %q", source, got, err, want)
