@@ -114,7 +114,7 @@ type foldedRune struct {
 const slowFold = 0xff
 
 // foldPages are the pages of the basic plane for the kinds of scripts that fold alike, made when they are first needed.
-var foldPages [8][256]atomic.Pointer[foldPage]
+var foldPages [10][256]atomic.Pointer[foldPage]
 
 // foldPagesOf returns the pages for a group, or nil if a character's form depends on those before it.
 func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
@@ -136,8 +136,12 @@ func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
 		return &foldPages[5]
 	case malayalam:
 		return &foldPages[6]
+	case ethiopic:
+		return &foldPages[7]
+	case tamil:
+		return &foldPages[8]
 	}
-	return &foldPages[7]
+	return &foldPages[9]
 }
 
 // newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the kana before it. So do those of a
@@ -278,6 +282,10 @@ func (f *folder) decomposed(r rune) {
 			f.previous = r
 			return
 		}
+	case ethiopic:
+		r = ethiopicSound(r)
+	case tamil:
+		r = tamilSound(r)
 	case cyrillic:
 		if r == apostrophe || r == grave || r == acute || r == diaeresis && bytes.HasSuffix(f.dst[f.start:], []byte("е")) {
 			f.previous = r

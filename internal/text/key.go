@@ -122,7 +122,10 @@ func (k *keyFolder) decomposed(r rune) {
 		r = 'か'
 	case 'ゖ':
 		r = 'け'
+	case tamilSha:
+		r = tamilSa
 	default:
+		r = ethiopicSound(r)
 		if r >= firstIdeograph {
 			if v, ok := chineseVariants()[r]; ok {
 				r = v

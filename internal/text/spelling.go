@@ -13,9 +13,9 @@ import (
 // spellingMark begins the entries of spellings. No word begins with it, and no entry of a stop word.
 const spellingMark = "\x00\x00"
 
-// A spelling is a word as written: in lower case and composed (NFC; NFD if it is Cyrillic, like its form), with the accents and letters
-// that folding removes. Words whose spelling equals their form have no entry of their own. An entry has the mark, the form, a zero byte
-// and the spelling, and the postings of the word. So the entries of a form, and of all forms with a prefix, are adjacent.
+// A spelling is a word as written: in lower case and composed (NFC; NFD if it is Cyrillic or Tamil, like its form), with the accents and
+// letters that folding removes. Words whose spelling equals their form have no entry of their own. An entry has the mark, the form, a
+// zero byte and the spelling, and the postings of the word. So the entries of a form, and of all forms with a prefix, are adjacent.
 
 // AppendSpellingRange appends the first bytes of the entries of a form, or of all forms that begin with it.
 func AppendSpellingRange[T ~string | ~[]byte](dst []byte, form T, prefix bool) []byte {
@@ -74,8 +74,8 @@ func appendSpelling(dst []byte, work *[]byte, raw, form []byte) []byte {
 	*work = b
 	b = trimSpace(b)
 	b = withoutArticle(b, form)
-	if first, _ := utf8.DecodeRune(form); unicode.Is(unicode.Cyrillic, first) {
-		return norm.NFD.Append(dst, b...) // like forms, which keep the marks of й and ї
+	if first, _ := utf8.DecodeRune(form); unicode.In(first, unicode.Cyrillic, unicode.Tamil) {
+		return norm.NFD.Append(dst, b...) // like forms, which keep the marks of й and ї, and parts of Tamil vowel signs
 	}
 	if composed || norm.NFC.IsNormal(b) {
 		return append(dst, b...)
@@ -175,7 +175,7 @@ func letters(b []byte) (n int) {
 // isSpelt reports whether folding takes accents off the words of a group.
 func (g group) isSpelt() bool {
 	switch g.script {
-	case latin, cyrillic, greek, hebrew, arabic, thai, devanagari:
+	case latin, cyrillic, greek, hebrew, arabic, thai, devanagari, ethiopic, tamil:
 		return true
 	}
 	return false
@@ -221,6 +221,10 @@ func (g group) mayBeAccented(raw, form []byte) bool {
 		return isAccented(raw)
 	case devanagari:
 		return len(form) < len(raw) || isDotted(raw) // nasals became anusvaras
+	case ethiopic:
+		return !bytes.Equal(raw, form)
+	case tamil:
+		return bytes.ContainsRune(raw, tamilSha)
 	}
 	return true
 }

@@ -154,7 +154,7 @@ func TestFolding(t *testing.T) {
 
 // TestFoldPages compares cached forms with newly folded ones.
 func TestFoldPages(t *testing.T) {
-	for _, g := range []group{{latin, anyLanguage}, {latin, swe}, {arabic, ara}, {greek, anyLanguage}, {cyrillic, anyLanguage}, {devanagari, anyLanguage}, {malayalam, anyLanguage}, {bengali, anyLanguage}, {cj, cmn}, {cj, jpn}, {other, anyLanguage}} {
+	for _, g := range []group{{latin, anyLanguage}, {latin, swe}, {arabic, ara}, {greek, anyLanguage}, {cyrillic, anyLanguage}, {devanagari, anyLanguage}, {malayalam, anyLanguage}, {bengali, anyLanguage}, {ethiopic, anyLanguage}, {tamil, anyLanguage}, {cj, cmn}, {cj, jpn}, {other, anyLanguage}} {
 		for r := rune(0x80); r < 0x11000; r++ {
 			f := folder{group: g}
 			f.char(r)

@@ -105,11 +105,11 @@ func recorded(words []word) []word {
 }
 
 // oneForm applies the folding of svc that the recordings lack or do differently: Persian letters to Arabic ones, katakana to hiragana,
-// ideographs to simplified ones, accented Cyrillic letters to plain ones, Devanagari nasals to anusvaras, and digits of all scripts to
-// ASCII.
+// ideographs to simplified ones, accented Cyrillic letters to plain ones, Devanagari nasals to anusvaras, Ethiopic letters of one sound
+// to one letter, and digits of all scripts to ASCII.
 func oneForm(s string) string {
 	s = string(foldNasals([]byte(s), devanagari, nil))
-	s = strings.NewReplacer("е\u0308", "е", "ґ", "г").Replace(s)
+	s = strings.NewReplacer("е\u0308", "е", "ґ", "г", "ዓ", "አ", "ኣ", "አ").Replace(s)
 	var b []byte
 	previous := rune(0)
 	for _, r := range s {

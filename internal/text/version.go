@@ -81,9 +81,11 @@ const (
 //	Korean 4, Thai 6, Khmer 4: inner words have entries.
 //	Devanagari 5, Bengali 4, Gujarati 4, Kannada 3, Telugu 3: a nasal without a vowel is an anusvara before a stop of its class.
 //	Ideographs 4: more forms of ideographs in Japanese names are one.
+//	Ethiopic 2: letters of one sound are one letter. Words with these have entries of their spellings.
+//	Tamil 4: sha is sa, with entries of spellings, too.
 //	Greek 4: a final sigma inside a word, as in an entry of the dictionary, is a sigma.
-var versions = Versions{Common: 5, Latin: 4, Cyrillic: 3, Arabic: 6, Devanagari: 5, Hebrew: 4, Bengali: 4, Korean: 4, Ideographs: 4, Greek: 4, Kannada: 3,
-	Tamil: 3, Thai: 6, Gujarati: 4, Gurmukhi: 2, Telugu: 3, Malayalam: 3, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 4, German: 4, Chinese: 4, Japanese: 2,
+var versions = Versions{Common: 5, Latin: 4, Cyrillic: 3, Arabic: 6, Devanagari: 5, Hebrew: 4, Ethiopic: 2, Bengali: 4, Korean: 4, Ideographs: 4, Greek: 4, Kannada: 3,
+	Tamil: 4, Thai: 6, Gujarati: 4, Gurmukhi: 2, Telugu: 3, Malayalam: 3, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 4, German: 4, Chinese: 4, Japanese: 2,
 	StopWords: 3}.atLeast(1)
 
 // kept are the older versions that this program can repeat: if versions differ, the code checks Analyzer.versions. A change that does

@@ -28,14 +28,14 @@ var pipelineTexts = [pipelines]struct {
 	Arabic:     {"arabic", nil, []string{"السلام عليكم ورحمة الله", "کتاب\u200cها و قلم", "أحمد إلى آخر ٱلكتاب مُحَمَّد", "یہ اردو ہے"}, nil},
 	Devanagari: {"devanagari", nil, []string{"नमस्ते दुनिया", "हिन्दी, मराठी।", "मुम्बई माँ ज़रूर शान्\u200dति गङ्गा जन्म"}, nil},
 	Hebrew:     {"hebrew", nil, []string{"שלום עולם", "הַבַּיִת בבית"}, nil},
-	Ethiopic:   {"ethiopic", nil, []string{"ሰላም ለዓለም፡፡ አማርኛ"}, nil},
+	Ethiopic:   {"ethiopic", nil, []string{"ሰላም ለዓለም፡፡ አማርኛ", "ፀሐይ ኃይል ሠላም"}, nil},
 	Georgian:   {"georgian", nil, []string{"გამარჯობა მსოფლიო"}, nil},
 	Bengali:    {"bengali", nil, []string{"ওহে বিশ্ব", "সঙ্গীত আনন্দ"}, nil},
 	Korean:     {"korean", nil, []string{"안녕하세요 세계", "한국어를 공부합니다", "각 ＡＢＣ", "한국\u00ad어를"}, nil},
 	Ideographs: {"ideographs", Locales{"eng"}, []string{"漢字 汉字 弁護士 國家", "東京都に行く", "髙橋 山﨑 𠮷野"}, nil},
 	Greek:      {"greek", nil, []string{"Γειά σου Κόσμε", "Ελλάς ΕΛΛΆΔΑ"}, nil},
 	Kannada:    {"kannada", nil, []string{"ನಮಸ್ಕಾರ ಜಗತ್ತು", "ಹಿನ್ದಿ"}, nil},
-	Tamil:      {"tamil", nil, []string{"வணக்கம் உலகம்"}, nil},
+	Tamil:      {"tamil", nil, []string{"வணக்கம் உலகம்", "ஶ்ரீ"}, nil},
 	Thai:       {"thai", nil, []string{"สวัสดีชาวโลก ภาษาไทย", "ไทยสวัสดี", "ปี๒๕๖๗ ไทย2569", "น\u0e4d\u0e49าตก เเม่"}, nil},
 	Gujarati:   {"gujarati", nil, []string{"નમસ્તે વિશ્વ", "મન્દિર"}, nil},
 	Gurmukhi:   {"gurmukhi", nil, []string{"ਸਤ ਸ੍ਰੀ ਅਕਾਲ"}, nil},
@@ -99,7 +99,7 @@ func TestVersions(t *testing.T) {
 		for line := range strings.Lines(letters[p]) {
 			words, _ := indexedBy(a, line, texts.locales)
 			fmt.Fprintf(sum, "%q %s", line, words)
-			if slices.Contains([]Pipeline{Latin, Cyrillic, Greek, Arabic, Hebrew, Thai, Devanagari}, Pipeline(p)) { // scripts of isSpelt
+			if slices.Contains([]Pipeline{Latin, Cyrillic, Greek, Arabic, Hebrew, Thai, Devanagari, Ethiopic, Tamil}, Pipeline(p)) { // scripts of isSpelt
 				fmt.Fprint(sum, spellingsOf(a, line, texts.locales))
 			}
 		}
