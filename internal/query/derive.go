@@ -79,8 +79,10 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 			return nil, err
 		}
 	}
-	if p := d.split(fields); p != nil {
-		m.Levels[1].Phrases = []*PhraseMatch{p}
+	for _, p := range []*PhraseMatch{d.split(fields), d.initials(fields)} {
+		if p != nil {
+			m.Levels[1].Phrases = append(m.Levels[1].Phrases, p)
+		}
 	}
 	if !s.forms {
 		ix.segmentRows(m, s, fields)

@@ -17,9 +17,13 @@ func checkGraph(g *Graph) {
 			invariant.Fail("term %d stands from %d to %d, behind one that ends at %d", i, t.Start, t.End, g.Terms[max(0, i-1)].End)
 		}
 	}
+	joined := 0
 	for k := range g.Nodes {
 		v := &g.Nodes[k]
-		if v.Len < 1 || v.Len > maxGram && len(g.ix.Older) == 0 || v.Term+v.Len > len(g.Terms) || v.Start != g.Terms[v.Term].Start || v.End != g.Terms[v.Term+v.Len-1].End {
+		if v.Len > maxGram {
+			joined++
+		}
+		if v.Len < 1 || v.Term+v.Len > len(g.Terms) || v.Start != g.Terms[v.Term].Start || v.End != g.Terms[v.Term+v.Len-1].End {
 			invariant.Fail("node %d covers terms %d to %d of %d, at %d to %d", k, v.Term, v.Term+v.Len, len(g.Terms), v.Start, v.End)
 		}
 		if k > 0 {
@@ -28,6 +32,9 @@ func checkGraph(g *Graph) {
 			}
 		}
 		checkMatch(g.ix, v)
+	}
+	if joined > maxJoined {
+		invariant.Fail("a graph has %d nodes of more than %d terms, at most %d are allowed", joined, maxGram, maxJoined)
 	}
 }
 

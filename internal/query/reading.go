@@ -21,6 +21,7 @@ type reading struct {
 func (ix *Index) Read(tokens []text.Token, query string, locales text.Locales, fields FieldSet) *Terms {
 	prefix := ix.Settings.PrefixSearch != settings.PrefixDisabled
 	t := Read(tokens, query, prefix)
+	t.addVariants(ix.Analyzer, query)
 	for _, a := range ix.Older {
 		t.addReading(Read(a.Tokens(nil, query, locales, true), query, prefix), false)
 	}

@@ -165,14 +165,15 @@ func TestPhrasesAreWordsInARow(t *testing.T) {
 	}
 }
 
-// TestSplitsAreThoseOfMostDocuments checks that a word is split where most documents have the parts, with and without stored neighbours.
+// TestSplitsAreThoseOfMostDocuments checks that a word is split where most documents have the parts, and into its letters if any document
+// has these in a row, with and without stored neighbours.
 func TestSplitsAreThoseOfMostDocuments(t *testing.T) {
 	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
 	segment.NeighbourSegmentRows = 0
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 2))
-	splits := 0
+	splits, abbreviations := 0, 0
 	for range 30 {
 		segment.NeighbourRows = []int{math.MaxInt, 20, 1}[rnd.IntN(3)]
 		near := rnd.IntN(3) > 0
@@ -210,18 +211,32 @@ func TestSplitsAreThoseOfMostDocuments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			letters := strings.Split(word, "")
+			abbreviates := near && 3 <= len(word) && len(word) <= maxLetters &&
+				slices.ContainsFunc(docs, func(d string) bool { return inARow(strings.Fields(d), letters) })
 			got := 0
 			for _, p := range m.Levels[1].Phrases {
+				if len(p.Words) > 2 {
+					if !abbreviates || !slices.Equal(p.Words, letters) {
+						t.Fatalf("%q is split into %q (neighbours of words in %d rows are stored, in a row: %v)", word, p.Words, segment.NeighbourRows, near)
+					}
+					abbreviates = false
+					abbreviations++
+					continue
+				}
 				got = len(p.Words[0])
 				splits++
+			}
+			if abbreviates {
+				t.Fatalf("%q is not split into letters (neighbours of words in %d rows are stored)", word, segment.NeighbourRows)
 			}
 			if got != best {
 				t.Fatalf("%q is split at %d, want %d (neighbours of words in %d rows are stored, in a row: %v)", word, got, best, segment.NeighbourRows, near)
 			}
 		}
 	}
-	if splits < 100 {
-		t.Errorf("%d words were split", splits)
+	if splits < 100 || abbreviations < 5 {
+		t.Errorf("%d words were split in two, %d into letters", splits, abbreviations)
 	}
 }
 

@@ -2,10 +2,12 @@ package query
 
 import (
 	"slices"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/settings"
 	"svc/segment"
 )
 
@@ -57,6 +59,27 @@ func (d *derivation) split(fields FieldSet) *PhraseMatch {
 		return nil
 	}
 	return best
+}
+
+// initials returns the phrase of the letters of a word: texts with U.S.A. have it for usa. It returns nil if no document has it, and for a
+// word of two letters, which split finds. With the precision byAttribute, letters anywhere in a field would count.
+func (d *derivation) initials(fields FieldSet) *PhraseMatch {
+	n := utf8.RuneCountInString(d.word)
+	if d.pattern.gram() || n < 3 || n > maxLetters || d.Settings.ProximityPrecision == settings.ByAttribute {
+		return nil
+	}
+	letters := make([]string, 0, maxLetters)
+	for _, r := range d.word {
+		if !unicode.IsLower(r) {
+			return nil
+		}
+		letters = append(letters, string(r))
+	}
+	m := d.phrase(letters, fields)
+	if d.liveRows(m) == 0 || d.over { // the count may be incomplete
+		return nil
+	}
+	return m
 }
 
 // cut is a place where a word may be split in two.

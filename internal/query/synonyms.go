@@ -15,7 +15,7 @@ import (
 
 // synonymRevision changes with the words that Synonyms makes from equal settings with the same version of the analysis. Directories
 // store it.
-const synonymRevision = 2
+const synonymRevision = 3
 
 // Synonyms returns the table of synonyms that queries use, or nil if there are none.
 func Synonyms(s *settings.Settings, a *text.Analyzer) *synonym.Table {
@@ -33,8 +33,8 @@ func SynonymStamp(s *settings.Settings, a *text.Analyzer) uint64 {
 }
 
 // readSynonyms reads the setting: keys as lists of words, and values as phrases, including stop words. Keys are read in every way in
-// which queries may be read. Values are read as the words of fields are: once for the locales of each rule, which may segment and
-// normalise them differently.
+// which queries may be read. A key of more than maxGram words counts only if it is an abbreviation such as S.W.A.T., as one word. Values
+// are read as the words of fields are: once for the locales of each rule, which may segment and normalise them differently.
 func readSynonyms(s *settings.Settings, a *text.Analyzer) map[string][][]string {
 	locales := localesOf(s)
 	synonyms := s.Synonyms.Map()
@@ -46,10 +46,13 @@ func readSynonyms(s *settings.Settings, a *text.Analyzer) map[string][][]string 
 			readings = appendReadings(readings, a, v, locales)
 		}
 		for _, words := range appendReadings(nil, a, key, locales) {
-			if words = keyOf(words); len(words) > maxGram {
-				continue
-			}
+			words = keyOf(words)
 			k := synonymKey(words)
+			if len(words) > maxGram {
+				if k = strings.Join(words, ""); !isAbbreviation(words) || !strings.Contains(key, ".") {
+					continue
+				}
+			}
 			m[k] = append(m[k], readings...)
 		}
 	}

@@ -12,13 +12,14 @@ import (
 
 // TestSynonymsAreReadByLocales checks that keys and values of synonyms are also tokenized by the locales of fields and queries.
 func TestSynonymsAreReadByLocales(t *testing.T) {
-	const synonyms = `"synonyms":{"pkw":["Personenkraftwagen"],"tokyo":["東京"],"lawyer":["弁護士"],"臺北":["taipei"],"the cat":["who is the cat"],"Hausboot":["ship"]}`
+	const synonyms = `"synonyms":{"pkw":["Personenkraftwagen"],"tokyo":["東京"],"lawyer":["弁護士"],"臺北":["taipei"],"the cat":["who is the cat"],"Hausboot":["ship"],"S.W.A.T.":["police"],"a b c d":["alphabet"],"A.B.C.D.E.F.G.":["letters"]}`
 	for _, test := range []struct{ locales, key, values string }{
 		{``, "pkw", "personenkraftwagen"}, {`["deu"]`, "pkw", "personen kraft wagen|personenkraftwagen"}, {`["deu"],["jpn"]`, "pkw", "personen kraft wagen|personenkraftwagen"},
 		{``, "tokyo", "东京"}, {``, "lawyer", "弁 护士"}, {`["jpn"]`, "lawyer", "弁 护士|弁护 士"}, {`["deu"],["jpn"]`, "lawyer", "弁 护士|弁护 士|弁护士"},
 		{``, "台北", "taipei"}, {``, "台 北", ""}, {`["jpn"]`, "台北", "taipei"},
 		{``, "cat", "_who _is _the cat"}, {``, "the cat", ""}, {`["eng"]`, "cat", "_who _is _the cat"},
 		{`["deu"]`, "haus boot", "ship"}, {`["deu"]`, "hausboot", "ship"}, {`[]`, "hausboot", "ship"},
+		{``, "swat", "police"}, {``, "abcd", ""}, {``, "abcdefg", ""},
 	} {
 		update := `{` + synonyms
 		if test.locales != "" {
@@ -77,11 +78,11 @@ func TestSynonymStamp(t *testing.T) {
 		}
 		seen[s] = true
 	}
-	if synonymRevision != 2 {
-		t.Fatal("the following lines are for revision 2: update them")
+	if synonymRevision != 3 {
+		t.Fatal("the following lines are for revision 3: update them")
 	}
-	ix := emptyIndex(t, `{"synonyms":{"the big apple":["New York","NYC!"],"a b c d":["too long"],"":["nothing"],"nyc":["New York"],"NYC":["big apple"]}}`)
-	for key, want := range map[string]string{"the\x00big\x00apple": "[[new york] [nyc]]", "a\x00b\x00c\x00d": "[]", "": "[]", "nyc": "[[big apple] [new york]]"} {
+	ix := emptyIndex(t, `{"synonyms":{"the big apple":["New York","NYC!"],"a b c d":["too long"],"":["nothing"],"nyc":["New York"],"NYC":["big apple"],"S.W.A.T.":["police"]}}`)
+	for key, want := range map[string]string{"the\x00big\x00apple": "[[new york] [nyc]]", "a\x00b\x00c\x00d": "[]", "": "[]", "nyc": "[[big apple] [new york]]", "swat": "[[police]]"} {
 		if got := fmt.Sprint(ix.Synonyms.Lookup(key, 10)); got != want {
 			t.Errorf("%q has the synonyms %s, want %s", key, got, want)
 		}
