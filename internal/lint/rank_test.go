@@ -25,7 +25,7 @@ var rankFiles = strings.Fields(`
 	rule_elementsort rule_sort rule_geo rings rule_score rule_spelling rule_vector filtersigns rule_*
 	pruner exact judge costsums costclasses split evaluate
 	words levels list bucket largest
-	sets demand groupprune grouping distinct merge costlists scorelevels scorebounds scorer scoring keys sortcosts
+	sets demand groupprune grouping distinct merge costlists scorelevels scorebounds scorer scoring keys valuequeue sortcosts
 	spelt invariants effort outlook score details values plan rank state rows`)
 
 // otherRules is the position in rankFiles of rule files that are not listed by name.

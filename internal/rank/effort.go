@@ -16,6 +16,7 @@ const (
 	scanRow     effort = 10   // a row of a segment for which a filter is evaluated
 	measureRow  effort = 100  // the point of a row, or a point visited by a ring search
 	lookUpValue effort = 50   // a row's value
+	selectRow   effort = 20   // the same, without sorting more rows than are needed
 	walkValue   effort = 200  // from a value to the next one, and its rows
 	scoreRow    effort = 100  // a row, by score functions
 )

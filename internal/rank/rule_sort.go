@@ -34,12 +34,38 @@ var fieldSortTraits = traits{row: lookUpValue, says: ByField}
 
 func (r *fieldSort) access(s *search, b *bucket, i int) (p paths) {
 	if b.interpretations == nil && s.setsFollow(i) {
-		p[0] = access{effort(b.n) * lookUpValue, openRows}
+		p[0] = access{effort(b.n) * lookUpValue, r.openQueue}
 	}
 	if b.n > listRows {
+		if first := effort(b.n)*selectRow + effort(wanted(s, b))*walkValue; p[0].open == nil || first < p[0].effort {
+			p[0] = access{first, r.openQueue}
+		}
 		p[1] = access{ofWalk(s, b, r), r.openWalk}
 	}
 	return p
+}
+
+// openQueue looks up the values of all rows, and sorts them as far as parts are pulled.
+func (r *fieldSort) openQueue(s *search, b *bucket, _ int) split {
+	var next func() (*bucket, verdict)
+	return split{lookUpValues, func() (*bucket, verdict) {
+		if next == nil {
+			next = r.queue(s, b, b.rows)
+		}
+		return next()
+	}}
+}
+
+// queue returns documents of a bucket by value.
+func (r *fieldSort) queue(s *search, b *bucket, in rows) (next func() (*bucket, verdict)) {
+	q := newValueQueue(&s.scratch, in, columnsOf(s.ix, r.field), r.desc)
+	return func() (*bucket, verdict) {
+		value, found := q.next()
+		if found == nil {
+			return nil, verdict{}
+		}
+		return b.part(found), verdict{value: value}
+	}
 }
 
 func (r *fieldSort) openWalk(s *search, b *bucket, i int) split {
@@ -157,7 +183,7 @@ func (w *valueWalk) next() (*bucket, verdict) {
 			continue
 		}
 		if w.steps++; walkValue*effort(w.steps) > lookUpValue*effort(w.b.n) && w.n > listRows {
-			w.lookUp = splitRows(w.s, w.b, w.left, w.i)
+			w.lookUp = w.r.queue(w.s, w.b, w.left)
 			break
 		}
 		value, found := w.step()

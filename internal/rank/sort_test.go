@@ -73,7 +73,7 @@ func TestSortOfARangeAgainstOracle(t *testing.T) {
 			}
 		}
 	}
-	ran.wants(t, walkValues, rowByRow)
+	ran.wants(t, walkValues, lookUpValues, rowByRow)
 	if passed == 0 {
 		t.Error("no document was found")
 	}
