@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -49,6 +50,9 @@ func (ix *Index) commit(c *change) (err error) {
 	defer ix.committing.Unlock()
 	var made *settingsFile
 	defer func() {
+		if err != nil && ix.unsure.Load() {
+			ix.leave(c, made)
+		}
 		if made != nil {
 			made.unnamed.Store(!ix.unsure.Load() && (err != nil || made != ix.current.Load().kept))
 			made.release()
@@ -122,6 +126,34 @@ func (ix *Index) commit(c *change) (err error) {
 	return nil
 }
 
+// leave notes the files of a failed commit, which stay until it is known that the manifest on disk does not name them. committing is
+// held.
+func (ix *Index) leave(c *change, made *settingsFile) {
+	left := &ix.committing.left
+	for _, f := range c.add {
+		*left = append(*left, f.path())
+		for _, b := range f.columnFiles() {
+			*left = append(*left, b.Name())
+		}
+	}
+	for _, b := range c.beside {
+		*left = append(*left, b.Name())
+	}
+	if made != nil {
+		*left = append(*left, made.Name())
+	}
+}
+
+// removeLeft removes the files that failed commits have left: the manifest on disk is that of a view. committing is held.
+func (ix *Index) removeLeft() {
+	for _, name := range ix.committing.left {
+		if err := ix.options.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			ix.options.Logger.Warn("cannot remove an unused file; the next start will", "file", name, "error", err)
+		}
+	}
+	ix.committing.left = nil
+}
+
 // rename renames the files of a change to their own names if they were created before a failed write of a manifest. The sync of the
 // directory may have failed, and the next one says nothing about older names: those of a merge, say, that ran during a batch whose
 // commit fails. committing is held.
@@ -152,6 +184,9 @@ func (ix *Index) write(next *View) (err error) {
 	defer func() {
 		switch {
 		case ix.unsure.Load():
+			for _, n := range made {
+				ix.committing.left = append(ix.committing.left, path.Join(ix.dir, tombstonesName(n)))
+			}
 		case err != nil:
 			ix.removeTombstones(made)
 		default:
@@ -194,6 +229,7 @@ func (ix *Index) write(next *View) (err error) {
 	}
 	if err == nil {
 		ix.committing.tombstones = stones
+		ix.removeLeft()
 	} else {
 		ix.committing.doubted = ix.nextSegment.Load()
 	}

@@ -88,6 +88,7 @@ type Index struct {
 		tombstones map[*file]tombstones // of the current view's segments
 		swept      bool                 // what a crash left in the directory is removed
 		doubted    uint64               // files with lower numbers existed when a manifest could not be written: see rename
+		left       []string             // files of failed commits that the manifest on disk may name while the index is unsure of it
 	}
 	unsure atomic.Bool // the manifest on disk may differ from the current view's; set under committing
 	// writing is held by Apply.
