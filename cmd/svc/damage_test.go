@@ -351,11 +351,12 @@ func testWordsOfFormat(t *testing.T, db string) {
 func TestDirectoryOfANewerFormatIsRefused(t *testing.T) {
 	db := t.TempDir()
 	for content, want := range map[string]string{
-		"svc 5\n":       "it has format version 5, but svc " + svcVersion + " reads versions 2, 3 and 4. Use the svc that wrote it, or a later one",
-		"svc 5 0.9.1\n": "it has format version 5, but svc " + svcVersion + " reads versions 2, 3 and 4. Use svc 0.9.1, or a later one",
-		"other 3\n":     "belongs to another product",
-		"svc\n":         "belongs to another product",
-		"":              "is empty",
+		"svc 5\n":                    "it has format version 5, but svc " + svcVersion + " reads versions 2, 3 and 4. Use the svc that wrote it, or a later one",
+		"svc 5 0.9.1\n":              "it has format version 5, but svc " + svcVersion + " reads versions 2, 3 and 4. Use svc 0.9.1, or a later one",
+		"svc 5 " + svcVersion + "\n": "it has format version 5, but svc " + svcVersion + " reads versions 2, 3 and 4. Use the build of svc " + svcVersion + " that wrote it, or a later one",
+		"other 3\n":                  "belongs to another product",
+		"svc\n":                      "belongs to another product",
+		"":                           "is empty",
 	} {
 		if err := os.WriteFile(filepath.Join(db, versionFile), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -250,7 +250,10 @@ func checkVersion(b []byte) (format string, err error) {
 		return format, nil
 	}
 	writer := "the svc that wrote it"
-	if len(words) > 2 {
+	switch {
+	case len(words) > 2 && words[2] == svcVersion: // built before the release
+		writer = "the build of svc " + svcVersion + " that wrote it"
+	case len(words) > 2:
 		writer = "svc " + words[2]
 	}
 	if n, err := strconv.Atoi(format); err == nil && n < oldestFormat {
