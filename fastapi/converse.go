@@ -3,7 +3,9 @@ package fastapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -16,8 +18,11 @@ import (
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/jsontext"
+	"svc/internal/mapped"
 	"svc/internal/query"
 	"svc/internal/search"
+	"svc/internal/settings"
+	"svc/segment"
 )
 
 const (
@@ -104,6 +109,9 @@ func (s *Server) chatIndexes(ctx *fasthttp.RequestCtx) ([]chat.Index, error) {
 		}
 		x, err := s.chatIndex(limited, ix, c, hinted < chat.MaxHintBytes)
 		if err != nil {
+			if e := new(apierr.Error); errors.As(err, &e) && e.Status()/100 == 4 { // the filter of the caller's token: each search would fail
+				continue
+			}
 			return nil, err
 		}
 		for _, f := range x.Fields {
@@ -115,29 +123,53 @@ func (s *Server) chatIndexes(ctx *fasthttp.RequestCtx) ([]chat.Index, error) {
 }
 
 // chatIndex describes an index to a language model: its contents and, if hints is set, the filterable fields and some of their
-// values, as far as the caller may see them.
+// values, as far as the caller may see them. It describes an index without hints that is damaged or cannot be opened: the other indexes
+// can be searched, and a search of this one has an error that says why.
 func (s *Server) chatIndex(ctx context.Context, ix *index.Index, c *auth.Caller, hints bool) (chat.Index, error) {
 	o := ix.Outline()
 	x := chat.Index{UID: o.UID, Description: o.Settings.Chat.Description}
 	if !hints {
 		return x, nil
 	}
+	rule, err := s.ruleFor(c, o.UID)
+	if err != nil || rule == nil && !filters(o.Fields) {
+		return x, err
+	}
 	v, err := ix.View()
 	if err != nil {
-		return x, err
+		s.withoutHints(ctx, o.UID, err)
+		return x, nil
 	}
 	defer v.Release()
-	rule, err := s.ruleFor(c, v.UID)
-	if err != nil {
-		return x, err
-	}
 	foreign := s.foreignOf(c, s.catalog.Views())
 	defer foreign.Release()
-	fields, err := search.FilterHints(ctx, v, rule, s.features.on("containsFilter"), foreign)
-	for _, f := range fields {
-		x.Fields = append(x.Fields, chat.Field{Name: f.Field, Values: f.Values})
+	err = mapped.Guard(func() error {
+		fields, err := search.FilterHints(ctx, v, rule, s.features.on("containsFilter"), foreign)
+		for _, f := range fields {
+			x.Fields = append(x.Fields, chat.Field{Name: f.Field, Values: f.Values})
+		}
+		return err
+	})
+	if apierr.IsCorruption(err) {
+		s.withoutHints(ctx, o.UID, err)
+		return x, nil
 	}
 	return x, err
+}
+
+// filters reports whether filters may use a field.
+func filters(fields *settings.Fields) bool {
+	for id := range fields.Len() {
+		if fields.Info(segment.FieldID(id)).Filters() {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutHints logs why a model is not told about the fields of an index.
+func (s *Server) withoutHints(ctx context.Context, uid string, err error) {
+	s.log.LogAttrs(ctx, slog.LevelWarn, "a conversation begins without the filterable fields of an index", slog.String("index", uid), slog.Any("error", err))
 }
 
 // chatSearcher searches for a model, with the key of the client. It outlives the request.
@@ -151,7 +183,7 @@ type chatSearcher struct {
 func (c *chatSearcher) Search(ctx context.Context, q chat.Query) (*chat.Found, error) {
 	s := c.s
 	s.metrics.chatSearches.WithLabelValues(chatSearchType).Inc()
-	found, err := c.search(ctx, q)
+	found, err := c.recovered(ctx, q)
 	if err == nil || errors.As(err, new(*apierr.Error)) && apierr.From(err).Code != apierr.Internal {
 		return found, err
 	}
@@ -168,6 +200,23 @@ func (c *chatSearcher) Search(ctx context.Context, q chat.Query) (*chat.Found, e
 		return nil, e
 	}
 	return nil, apierr.New(apierr.Internal, "The search failed. The server log has the cause.")
+}
+
+// recovered is search with the error of a panic, such as that of a damaged segment. Otherwise the stream would end without an event that
+// says why.
+func (c *chatSearcher) recovered(ctx context.Context, q chat.Query) (found *chat.Found, err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if damage := mapped.Damage(p); damage != nil {
+			err = damage
+			return
+		}
+		err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}()
+	return c.search(ctx, q)
 }
 
 // search runs a search that the model asks for, with the rights of the conversation's caller. An invalid

@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -254,6 +256,74 @@ func TestChatRights(t *testing.T) {
 	none := c.as("")
 	if r := none.json("POST", completions, question("hello")); r.status != 401 || r.code() != "missing_authorization_header" {
 		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+// TestChatDespiteAnIndexThatCannotBeSearched holds conversations while the filter of a token does not fit one of the indexes.
+func TestChatDespiteAnIndexThatCannotBeSearched(t *testing.T) {
+	c, m := newTalking(t, Options{Keys: openKeys(t, masterKey)})
+	c.json("PATCH", "/experimental-features", `{"foreignKeys": true}`)
+	foreign := c.as(c.tokenOf("Default Chat API Key", `{"searchRules": {"*": {"filter": "kind = soup"}, "wines": {"filter": "_foreign(maker, id = 1)"}}}`))
+	if got := foreign.ask("search recipes for onion"); !strings.Contains(got, `{"id":1,`) {
+		t.Errorf("a filter with a foreign key: %s", got)
+	}
+	k := c.as(c.tokenOf("Default Chat API Key", `{"searchRules": {"*": {"filter": "kind = soup"}}}`))
+	if got := k.ask("search recipes for onion"); !strings.Contains(got, `{"id":1,`) || strings.Contains(got, `{"id":2,`) {
+		t.Errorf("the index that the filter fits: %s", got)
+	}
+	if got := k.ask("search wines for red"); !strings.HasPrefix(got, "<response_error 400>") && !strings.Contains(got, "filterable") {
+		t.Errorf("the index that it does not fit: %s", got)
+	}
+	for _, body := range m.sent() {
+		if _, tools, _ := strings.Cut(body, `"tools":`); !strings.Contains(tools, `"recipes"`) || strings.Contains(tools, "wines") {
+			t.Errorf("the model is told about %s", tools)
+		}
+	}
+}
+
+// TestChatDespiteADamagedIndex overwrites the segments of an index.
+func TestChatDespiteADamagedIndex(t *testing.T) {
+	c, m := newTalking(t, Options{})
+	c.wait(c.json("PATCH", "/indexes/wines/settings", `{"filterableAttributes":["title"]}`))
+	segments := func() []string {
+		all, err := filepath.Glob(filepath.Join(filepath.Dir(t.TempDir()), "*", "indexes", "*", "*.seg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := segments()
+	c.wait(c.json("POST", "/indexes/beers/documents", `[{"id":1,"title":"dark beer","brewer":"a"}]`))
+	c.wait(c.json("PATCH", "/indexes/beers/settings", `{"filterableAttributes":["brewer"]}`))
+	damaged := 0
+	for _, name := range segments() {
+		if slices.Contains(before, name) {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.WriteAt(bytes.Repeat([]byte{0xff}, int(info.Size())-64), 64)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		damaged++
+	}
+	if got := c.as("x").ask("search wines for red"); damaged == 0 || !strings.Contains(got, `{"id":1,`) {
+		t.Errorf("an intact index: %s, %d damaged segments", got, damaged)
+	}
+	if got := c.as("x").ask("search beers for dark"); !strings.HasPrefix(got, "<response_error 500>") {
+		t.Errorf("a damaged index: %s", got)
+	}
+	for _, body := range m.sent() {
+		if _, tools, _ := strings.Cut(body, `"tools":`); !strings.Contains(tools, "title: red wine.") || !strings.Contains(tools, "beers: ") {
+			t.Errorf("the model is told about %s", tools)
+		}
 	}
 }
 
