@@ -16,9 +16,9 @@ import (
 
 // Each change replaces CATALOG as a whole. To keep the cost of a change independent of the number of indexes and aliases, CATALOG
 // names an immutable file, its base, once the entries exceed inlineCatalogBytes. CATALOG then has only the entries that differ. When
-// these become as large, the next change writes a new base.
+// these exceed a fourth of that, the next change writes a new base.
 
-// inlineCatalogBytes is how much the entries of CATALOG may take, as entries.bytes counts them.
+// inlineCatalogBytes is how much the entries of a CATALOG without a base may take, as entries.bytes counts them.
 const inlineCatalogBytes = 64 << 10
 
 // entryBytes is what an entry takes besides its names.
@@ -218,7 +218,7 @@ func (f *catalogFile) version() uint32 {
 }
 
 func (f *catalogFile) encode() ([]byte, error) {
-	b, err := json.Marshal(f)
+	b, err := f.appendJSON(nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the catalog: %w", err)
 	}

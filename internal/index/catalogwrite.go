@@ -109,16 +109,16 @@ func (c *Catalog) after(d *catalogDraft) (f *catalogFile, all *catalogBase) {
 	now := &c.changing.content
 	f = &catalogFile{Next: d.next, Last: d.last, Base: now.base}
 	limit := c.options.inlineCatalog
-	if now.base != 0 && (len(now.indexes)+c.Aliases().Len()-d.removed())*entryBytes > limit/4 { // else they may fit into CATALOG again
-		if f.entries = now.since.with(&d.entries); f.bytes() <= limit {
-			return f, nil
+	if now.base != 0 {
+		limit /= 4
+		if (len(now.indexes)+c.Aliases().Len()-d.removed())*entryBytes > limit { // else they may fit into CATALOG again
+			if f.entries = now.since.with(&d.entries); f.bytes() <= c.options.catalogDifferences {
+				return f, nil
+			}
 		}
 	}
 	all = c.entries()
 	all.change(&d.entries)
-	if now.base != 0 {
-		limit /= 4
-	}
 	if f.entries = all.changes(); f.bytes() <= limit {
 		f.Base = 0
 		return f, nil
@@ -145,8 +145,10 @@ func (c *Catalog) entries() *catalogBase {
 // changes returns the entries as changes of nothing.
 func (b *catalogBase) changes() entries {
 	e := entries{make(map[string]*uint64, len(b.Indexes)), make(map[string]*string, len(b.Aliases))}
+	numbers := make([]uint64, 0, len(b.Indexes)) // in one allocation
 	for uid, n := range b.Indexes {
-		e.Indexes[uid] = &n
+		numbers = append(numbers, n)
+		e.Indexes[uid] = &numbers[len(numbers)-1]
 	}
 	for alias, uid := range b.Aliases {
 		e.Aliases[alias] = &uid

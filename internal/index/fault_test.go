@@ -147,7 +147,7 @@ func (b *bed) state() string {
 // prepared returns a bed whose catalog directory is durable, the steps, and the states before and after each step.
 func prepared(t *testing.T, hook func(vfs.Op) error) (b *bed, mem *vfs.MemFS, steps []step) {
 	mem = vfs.NewMem()
-	b = newBed(t, vfs.Hook(mem, mem.LoseOnError(hook)), Options{inlineCatalog: 64}) // too small for the aliases
+	b = newBed(t, vfs.Hook(mem, mem.LoseOnError(hook)), Options{inlineCatalog: 64, catalogDifferences: 64}) // too small for the aliases
 	return b, mem, history(b)
 }
 

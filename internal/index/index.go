@@ -33,6 +33,7 @@ type Options struct {
 	keptLoaded, mostLoaded int // 0: the constants of these names; tests have fewer
 	inlineSettings         int // 0: inlineSettingsBytes
 	inlineCatalog          int // 0: inlineCatalogBytes
+	catalogDifferences     int // 0: a fourth of inlineCatalog
 }
 
 // steadyThreads returns how many threads work at full speed during searches.
@@ -62,6 +63,9 @@ func (o *Options) complete() {
 	}
 	if o.inlineCatalog == 0 {
 		o.inlineCatalog = inlineCatalogBytes
+	}
+	if o.catalogDifferences == 0 {
+		o.catalogDifferences = o.inlineCatalog / 4
 	}
 	if o.inlineSettings == 0 {
 		o.inlineSettings = inlineSettingsBytes
