@@ -145,14 +145,14 @@ func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
 }
 
 // newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the kana before it. So do those of a
-// Cyrillic diaeresis, a Thai sara e, the tone marks of Lao and a zero-width joiner.
+// Cyrillic diaeresis, a Thai sara e, the tone marks of Lao, a zero-width joiner and a hamza above.
 func newFoldPage(g group, r rune) *foldPage {
 	p := new(foldPage)
 	for i := range p {
 		f := folder{group: g}
 		f.char(r&^0xff + rune(i))
 		p[i].size = slowFold
-		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) && (g.script != cyrillic || r&^0xff+rune(i) != diaeresis) && r&^0xff+rune(i) != 'เ' && r&^0xff+rune(i) != joiner && (r>>8 != 0xe || i < 0xc8 || i > 0xcb) {
+		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) && (g.script != cyrillic || r&^0xff+rune(i) != diaeresis) && r&^0xff+rune(i) != 'เ' && r&^0xff+rune(i) != joiner && r&^0xff+rune(i) != hamzaAbove && (r>>8 != 0xe || i < 0xc8 || i > 0xcb) {
 			p[i].size = uint8(copy(p[i].form[:], f.dst))
 		}
 	}
@@ -266,6 +266,9 @@ func (f *folder) decomposed(r rune) {
 			return
 		}
 		if r >= 0x300 && markSet.has(r) {
+			if r == hamzaAbove && bytes.HasSuffix(f.dst[f.start:], []byte(ae)) { // of ۀ, a form of heh
+				f.dst = append(f.dst[:len(f.dst)-len(ae)], "ه"...)
+			}
 			f.previous = r
 			return
 		}
@@ -415,6 +418,9 @@ const (
 )
 
 const (
+	hamzaAbove = 0x654
+	ae         = "ە" // a vowel of Kurdish and Uyghur. With a hamza it is the decomposition of ۀ, as Persian and Urdu write heh.
+
 	nukta    = 0x93c // a dot below a letter, which is often left out
 	anusvara = 0x900 + blockAnusvara
 	joiner   = 0x200d

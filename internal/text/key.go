@@ -82,6 +82,9 @@ const (
 // decomposed folds a character of a decomposition, in lower case.
 func (k *keyFolder) decomposed(r rune) {
 	switch r = foldArabic(r); {
+	case r == hamzaAbove && bytes.HasSuffix(k.dst, []byte(ae)): // of ۀ
+		k.dst = append(k.dst[:len(k.dst)-len(ae)], "ه"...)
+		return
 	case r < 0, r == joiner, r == apostrophe: // of Ukrainian words
 		return
 	case 0x591 <= r && r <= 0x5c7 && markSet.has(r), 0x610 <= r && r <= 0x6ed && markSet.has(r), 0x730 <= r && r <= 0x74a: // vowels

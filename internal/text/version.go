@@ -83,8 +83,9 @@ const (
 //	Ideographs 4: more forms of ideographs in Japanese names are one.
 //	Ethiopic 2: letters of one sound are one letter. Words with these have entries of their spellings.
 //	Tamil 4: sha is sa, with entries of spellings, too.
+//	Arabic 7: heh with a hamza above is heh.
 //	Greek 4: a final sigma inside a word, as in an entry of the dictionary, is a sigma.
-var versions = Versions{Common: 5, Latin: 4, Cyrillic: 3, Arabic: 6, Devanagari: 5, Hebrew: 4, Ethiopic: 2, Bengali: 4, Korean: 4, Ideographs: 4, Greek: 4, Kannada: 3,
+var versions = Versions{Common: 5, Latin: 4, Cyrillic: 3, Arabic: 7, Devanagari: 5, Hebrew: 4, Ethiopic: 2, Bengali: 4, Korean: 4, Ideographs: 4, Greek: 4, Kannada: 3,
 	Tamil: 4, Thai: 6, Gujarati: 4, Gurmukhi: 2, Telugu: 3, Malayalam: 3, Oriya: 2, Myanmar: 2, Sinhala: 2, Khmer: 4, German: 4, Chinese: 4, Japanese: 2,
 	StopWords: 3}.atLeast(1)
 

@@ -25,7 +25,7 @@ var pipelineTexts = [pipelines]struct {
 	Common:     {"common", nil, []string{"Hello, World! a_b e.g. C++ 3.14 1,000 x\x01y don't user@example.com <b>bold</b> $5 #tag 50% a/b http://a.b/c?d=e", "one; two. three - four", "\u202ex\u202c"}, nil},
 	Latin:      {"latin", nil, []string{"Straße GROẞ naïve Ångström smörgåsbord l’été ﬁn œuvre x̀ “quoted” Łódź İstanbul ıI … 20 °C 5€ ½", "Tiếng Việt"}, nil},
 	Cyrillic:   {"cyrillic", nil, []string{"Привет, мир! Ёлка и Йод", "ЇЖАК їжак ґрунт", "до\u0301м еще\u0308 моё", "мʼята"}, nil},
-	Arabic:     {"arabic", nil, []string{"السلام عليكم ورحمة الله", "کتاب\u200cها و قلم", "أحمد إلى آخر ٱلكتاب مُحَمَّد", "یہ اردو ہے"}, nil},
+	Arabic:     {"arabic", nil, []string{"السلام عليكم ورحمة الله", "کتاب\u200cها و قلم", "أحمد إلى آخر ٱلكتاب مُحَمَّد", "یہ اردو ہے", "خانۀ خانهٔ"}, nil},
 	Devanagari: {"devanagari", nil, []string{"नमस्ते दुनिया", "हिन्दी, मराठी।", "मुम्बई माँ ज़रूर शान्\u200dति गङ्गा जन्म"}, nil},
 	Hebrew:     {"hebrew", nil, []string{"שלום עולם", "הַבַּיִת בבית"}, nil},
 	Ethiopic:   {"ethiopic", nil, []string{"ሰላም ለዓለም፡፡ አማርኛ", "ፀሐይ ኃይል ሠላም"}, nil},
