@@ -5,6 +5,7 @@ import (
 
 	"svc/internal/resultcache"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 var filterRows = resultcache.NewKind[*keptRows]("rows of a filter") // under the filter as it is printed
@@ -117,7 +118,8 @@ func evaluate(b bound, s source, key []byte) (*keptRows, *roaring.Bitmap) {
 // newKeptRows caches a result, which includes deleted rows.
 func newKeptRows(s source, key []byte, rows *roaring.Bitmap) *keptRows {
 	k := &keptRows{}
-	k.all, k.bytes = resultcache.Trim(rows)
+	k.all = rowlist.Flat(rows)
+	k.bytes = resultcache.Size(k.all)
 	k.live = k.all
 	filterRows.Put(s.scope, key, k, k.size())
 	return k

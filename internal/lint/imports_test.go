@@ -67,7 +67,7 @@ var only = map[string]struct {
 	instead  string
 }{
 	"github.com/edsrzf/mmap-go":          {[]string{"internal/mapped"}, "map files through internal/mapped, which counts and checks them"},
-	"unsafe":                             {[]string{"segment", "simd", "ann", "internal/mapped", "internal/socket", "bench/syncdelay"}, "keep unsafe where mapped memory, kernels and raw calls live"},
+	"unsafe":                             {[]string{"segment", "segment/rowlist", "simd", "ann", "internal/mapped", "internal/socket", "bench/syncdelay"}, "keep unsafe where mapped memory, kernels and raw calls live"},
 	"C":                                  {nil, "svc is built without cgo"},
 	"go.opentelemetry.io/otel/sdk/trace": {[]string{"internal/trace"}, "begin spans with internal/trace"},
 	"go.etcd.io/bbolt":                   {[]string{"internal/boltfile", "internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},

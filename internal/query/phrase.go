@@ -107,9 +107,9 @@ func (ix *resolver) findPhrase(s segment.Live, words []string, fields FieldSet) 
 	m := PhraseSegment{Words: postings}
 	switch {
 	case len(words) == 1:
-		m.Rows, _ = resultcache.Trim(rowsIn(s, postings[0], fields))
+		m.Rows = rowlist.Flat(rowsIn(s, postings[0], fields))
 	case ix.Settings.ProximityPrecision == settings.ByAttribute:
-		m.Rows, _ = resultcache.Trim(inOneField(postings, fields, s.Rows()))
+		m.Rows = rowlist.Flat(inOneField(postings, fields, s.Rows()))
 	default:
 		m.Rows = ix.inARow(s, postings, fields)
 	}

@@ -95,11 +95,6 @@ func (p *piece) is(m *Match, i int) bool {
 // fill computes the rows and estimates the memory of the piece.
 func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields wordFields) (size int) {
 	size = 500
-	trim := func(b *roaring.Bitmap) *roaring.Bitmap {
-		b, n := resultcache.Trim(b)
-		size += n
-		return b
-	}
 	r := &p.rows
 	r.At, r.Any = [Levels]*roaring.Bitmap{noRows, noRows, noRows}, noRows
 	for level := range Levels {
@@ -126,22 +121,18 @@ func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields word
 			r.Any = rows
 		default:
 			if rows.Intersects(r.Any) {
-				all := rows.GetCardinality()
 				if rows = roaring.AndNot(rows, r.Any); rows.IsEmpty() {
 					rows = noRows
 					break
 				}
-				if left := rows.GetCardinality(); left < all/4*3 { // it has room for all
-					rows, _ = resultcache.Trim(rows)
-				}
-				mapped = false
+				rows, mapped = rowlist.Flat(rows), false
 			}
 			if mapped {
 				size += resultcache.Overhead(rows)
 			} else {
 				size += resultcache.Size(rows)
 			}
-			r.Any = Union(r.Any, rows, live.Rows()) // of sets without common rows, so it has no spare room
+			r.Any = rowlist.Flat(Union(r.Any, rows, live.Rows()))
 			size += resultcache.Size(r.Any)
 		}
 		r.At[level] = rows
@@ -159,7 +150,8 @@ func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields word
 		if r.Word = rowsIn(live, word, fields.all); fields.all == nil {
 			size += resultcache.Overhead(r.Word)
 		} else {
-			r.Word = trim(r.Word)
+			r.Word = rowlist.Flat(r.Word)
+			size += resultcache.Size(r.Word)
 		}
 	default:
 		r.Word = noRows
@@ -187,8 +179,7 @@ func Union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 			}
 		}
 		slices.Sort(m.rows)
-		rows, _ := resultcache.Trim(roaring.BitmapOf(m.rows...))
-		return rows
+		return rowlist.FromRows(slices.Compact(m.rows))
 	}
 	bits := rowlist.TakeBits((rows + 63) / 64)
 	defer bits.Release()
@@ -235,7 +226,7 @@ func levelRows(s segment.Live, l *Level, i int, words, infix FieldSet) (rows *ro
 			rows = Union(rows, of, s.Rows())
 		}
 	}
-	rows, _ = resultcache.Trim(rows)
+	rows = rowlist.Flat(rows)
 	return rows, false
 }
 

@@ -67,17 +67,15 @@ func (c *segmentClasses) trim() {
 		if b == c.covered {
 			covers = i
 		}
-		var n int
-		c.rows[i], n = resultcache.Trim(b)
-		c.bytes += n
+		c.rows[i] = rowlist.Flat(b)
+		c.bytes += resultcache.Size(c.rows[i])
 	}
 	switch {
 	case covers >= 0:
 		c.covered = c.rows[covers]
 	case c.covered != nil:
-		var n int
-		c.covered, n = resultcache.Trim(c.covered)
-		c.bytes += n
+		c.covered = rowlist.Flat(c.covered)
+		c.bytes += resultcache.Size(c.covered)
 	}
 	if invariant.Enabled {
 		c.sum = c.checksum()

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/resultcache"
+	"svc/segment/rowlist"
 )
 
 // Reading costs from positions is expensive, and most documents of a large bucket never come near the page. A pruner reads documents
@@ -213,9 +214,8 @@ func pruned(s *search, b *bucket, i int, path accessPath, pruner func(s *search,
 		for _, r := range c.rows {
 			for seg, of := range r {
 				if of != nil {
-					var n int
-					r[seg], n = resultcache.Trim(of)
-					bytes += n
+					r[seg] = rowlist.Flat(of)
+					bytes += resultcache.Size(r[seg])
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"svc/internal/numeric"
 	"svc/internal/resultcache"
+	"svc/segment/rowlist"
 )
 
 // spellingSets intersects the documents of each spelling.
@@ -180,7 +181,8 @@ func findSpellings(s *job, seg int, w *writtenWord) (in *spellingsIn, bytes int)
 	if in.rows = live.Union(in.spellings, s.searches); in.rows.IsEmpty() {
 		return nil, 0
 	}
-	in.rows, bytes = resultcache.Trim(in.rows)
+	in.rows = rowlist.Flat(in.rows)
+	bytes = resultcache.Size(in.rows)
 	in.spellings = slices.Clone(in.spellings)
 	if !w.accented() {
 		in.word, _ = live.Term([]byte(w.form))

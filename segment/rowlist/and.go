@@ -45,11 +45,10 @@ func andOfArrays(a, b *roaring.Bitmap) *roaring.Bitmap {
 		c.nextContainer()
 		d.nextContainer()
 	}
-	set, err := w.set()
-	if err != nil {
-		return roaring.And(a, b)
+	if set, ok := w.set(); ok {
+		return set
 	}
-	return set
+	return roaring.And(a, b)
 }
 
 // initCopy is Init for a set, whose code is written to memory that the cursor uses from then on.

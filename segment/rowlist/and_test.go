@@ -110,9 +110,9 @@ func TestAndOfDamagedSets(t *testing.T) {
 			}
 			w.add(key, arrayMax, 2*arrayMax)
 		}
-		set, err := w.set()
-		if err != nil {
-			t.Fatal(err)
+		set, ok := w.set()
+		if !ok {
+			t.Fatal("too many containers")
 		}
 		return set
 	}

@@ -15,8 +15,8 @@ func FromBits(words []uint64) *roaring.Bitmap {
 	for key := range all {
 		w.addBits(key, words[key*simd.OnesWords:min((key+1)*simd.OnesWords, len(words))])
 	}
-	set, err := w.set()
-	if err != nil { // more rows than 32 bits have
+	set, ok := w.set()
+	if !ok { // more rows than 32 bits have
 		return roaring.FromDense(words, true)
 	}
 	return set

@@ -184,20 +184,18 @@ func AppendRoaring(dst []byte, rows []uint32) []byte {
 
 // bitmapOf returns the rows of a list as a bitmap that may use p in place.
 func bitmapOf(p []byte, code, count int) *roaring.Bitmap {
-	b := roaring.New()
 	if code == Delta {
 		var few [RoaringFrom]uint32
 		rows := appendRowsOf(few[:0], p, code, count)
-		if len(rows) < RoaringFrom || !slices.IsSorted(rows) { // damaged ones may be beyond the highest row
-			b.AddMany(rows)
-			return b
+		if !ascend(rows) { // damaged ones may be beyond the highest row
+			return roaring.BitmapOf(rows...)
 		}
-		p = AppendRoaring(make([]byte, 0, 64+2*len(rows)), rows) // quicker than to add them
+		return FromRows(rows)
 	}
-	if _, err := b.FromBuffer(p); err != nil {
-		return roaring.New()
+	if b, ok := flatOf(p, false); ok {
+		return b
 	}
-	return b
+	return roaring.New()
 }
 
 // appendRowsOf appends the rows of a list in ascending order.

@@ -64,16 +64,14 @@ func (w *setWriter) addBits(key int, words []uint64) {
 }
 
 // set returns the set. Its containers share one piece of memory without pointers and without spare room, so a container is copied before
-// it is changed in place. An error is returned if there are more containers than keys of 16 bits.
-func (w *setWriter) set() (*roaring.Bitmap, error) {
-	b := roaring.New()
+// it is changed in place. ok is false if there are more containers than keys of 16 bits.
+func (w *setWriter) set() (set *roaring.Bitmap, ok bool) {
 	if w.n == 0 {
-		return b, nil
+		return roaring.New(), true
 	}
 	at := w.begin - setHeaderBytes - containerHeaderBytes*w.n
 	copy(w.code[at+setHeaderBytes:], w.code[setHeaderBytes:setHeaderBytes+4*w.n])
 	binary.LittleEndian.PutUint32(w.code[at:], roaringCookie)
 	binary.LittleEndian.PutUint32(w.code[at+4:], uint32(w.n))
-	_, err := b.FromBuffer(slices.Clone(w.code[at:w.end]))
-	return b, err
+	return flatOf(w.code[at:w.end], true)
 }

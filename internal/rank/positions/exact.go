@@ -10,6 +10,7 @@ import (
 	"svc/internal/query"
 	"svc/internal/resultcache"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // How a document matches the words of a query in their places. Less is better.
@@ -282,9 +283,8 @@ func (r *Reader) fieldsOfCount(seg int, f segment.FieldID, words, n int) *roarin
 	key := [...]byte{byte(f), byte(f >> 8), byte(words)}
 	short, ok := shortFields.Get(scope, key[:])
 	if !ok && shortFields.Admit(scope, key[:]) {
-		var bytes int
-		short, bytes = resultcache.Trim(r.Segments[seg].RowsOfCount(f, words))
-		shortFields.Put(scope, key[:], short, bytes)
+		short = rowlist.Flat(r.Segments[seg].RowsOfCount(f, words))
+		shortFields.Put(scope, key[:], short, resultcache.Size(short))
 	}
 	return short
 }
