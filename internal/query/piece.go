@@ -121,18 +121,18 @@ func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields word
 			r.Any = rows
 		default:
 			if rows.Intersects(r.Any) {
-				if rows = roaring.AndNot(rows, r.Any); rows.IsEmpty() {
+				if rows = rowlist.Flattened(rowlist.AndNot(rows, r.Any)); rows.IsEmpty() {
 					rows = noRows
 					break
 				}
-				rows, mapped = rowlist.Flat(rows), false
+				mapped = false
 			}
 			if mapped {
 				size += resultcache.Overhead(rows)
 			} else {
 				size += resultcache.Size(rows)
 			}
-			r.Any = rowlist.Flat(Union(r.Any, rows, live.Rows()))
+			r.Any = rowlist.Flattened(Union(r.Any, rows, live.Rows()))
 			size += resultcache.Size(r.Any)
 		}
 		r.At[level] = rows
@@ -163,7 +163,7 @@ func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields word
 // words are stored as runs, which the library would convert to arrays one by one.
 func Union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 	if !a.HasRunCompression() && !b.HasRunCompression() {
-		return roaring.Or(a, b)
+		return rowlist.Or(a, b)
 	}
 	m := unions.Get().(*unionMemory)
 	defer unions.Put(m)

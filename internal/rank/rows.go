@@ -80,7 +80,7 @@ func or(a, b *roaring.Bitmap) *roaring.Bitmap {
 	case b == nil || a == b:
 		return a
 	default:
-		return roaring.Or(a, b)
+		return rowlist.Or(a, b)
 	}
 }
 
@@ -94,7 +94,7 @@ func andNot(a, b *roaring.Bitmap) *roaring.Bitmap {
 	case !a.Intersects(b): // which takes less than a copy
 		return a
 	}
-	d := roaring.AndNot(a, b)
+	d := rowlist.AndNot(a, b)
 	if d.IsEmpty() {
 		return nil
 	}
@@ -108,7 +108,7 @@ func less(a, b *roaring.Bitmap, own bool) (*roaring.Bitmap, bool) {
 		d := andNot(a, b)
 		return d, own || d != a
 	}
-	if a.AndNot(b); a.IsEmpty() {
+	if a = rowlist.Subtract(a, b); a.IsEmpty() {
 		return nil, true
 	}
 	return a, true
@@ -133,9 +133,9 @@ func (r rows) remove(o rows, own []bool) []bool {
 		case r[i] == nil || b == nil:
 			continue
 		case own[i]:
-			r[i].AndNot(b)
+			r[i] = rowlist.Subtract(r[i], b)
 		default:
-			r[i], own[i] = roaring.AndNot(r[i], b), true
+			r[i], own[i] = rowlist.AndNot(r[i], b), true
 		}
 		if r[i].IsEmpty() {
 			r[i] = nil
@@ -155,9 +155,9 @@ func (r rows) add(o rows, own []bool) []bool {
 		case r[i] == nil:
 			r[i], own[i] = b, false
 		case own[i]:
-			r[i].Or(b)
+			r[i] = rowlist.Unite(r[i], b)
 		default:
-			r[i], own[i] = roaring.Or(r[i], b), true
+			r[i], own[i] = rowlist.Or(r[i], b), true
 		}
 	}
 	return own

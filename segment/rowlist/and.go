@@ -1,7 +1,6 @@
 package rowlist
 
 import (
-	"bytes"
 	"encoding/binary"
 	"sync"
 
@@ -13,37 +12,43 @@ import (
 // hasKernel is whether two arrays are intersected by the kernel. Tests change it.
 var hasKernel = simd.HasCommonKernel()
 
-// andMemory is what And works in.
-type andMemory struct {
-	codes [2]bytes.Buffer
-	bits  [2][simd.OnesWords]uint64 // none is set between two calls
+// combineMemory is what And, Or and AndNot work in.
+type combineMemory struct {
+	of   [2]RoaringCursor          // at the containers that are combined
+	bits [2][simd.OnesWords]uint64 // none is set between two calls
 }
 
-var andMemories = sync.Pool{New: func() any { return new(andMemory) }}
+var combineMemories = sync.Pool{New: func() any { return new(combineMemory) }}
 
-// And returns the rows of both sets, as roaring.And does. Where both are arrays for the most part, it intersects copies of their code with
-// the kernel. The result has no spare room then.
+// And returns the rows of both sets, as roaring.And does. If one of them consists of arrays for the most part, and the kernel intersects
+// arrays, the result is flat.
 func And(a, b *roaring.Bitmap) *roaring.Bitmap {
-	if !hasKernel || !arraysToIntersect(a, b) {
+	if !hasKernel || !toIntersect(a, b) {
 		return roaring.And(a, b)
 	}
-	return andOfArrays(a, b)
+	return flatAnd(a, b)
 }
 
-// andOfArrays is And through copies.
-func andOfArrays(a, b *roaring.Bitmap) *roaring.Bitmap {
-	m := andMemories.Get().(*andMemory)
-	defer andMemories.Put(m)
-	var c, d RoaringCursor
-	if !c.initCopy(&m.codes[0], a) || !d.initCopy(&m.codes[1], b) {
-		return roaring.And(a, b)
-	}
-	w := newSetWriter(min(c.containers, d.containers))
+// flatAnd is And with a flat result.
+func flatAnd(a, b *roaring.Bitmap) *roaring.Bitmap {
+	m := combineMemories.Get().(*combineMemory)
+	defer m.release()
+	l, o := layoutOf(a), layoutOf(b)
+	w := newSetWriter(min(len(l.keys), len(o.keys)))
 	defer setWriters.Put(w)
-	for meet(&c, &d) {
-		m.and(w, &c, &d)
-		c.nextContainer()
-		d.nextContainer()
+	c, d := &m.of[0], &m.of[1]
+	for i, j := 0, 0; i < len(l.keys) && j < len(o.keys); {
+		switch x, y := l.keys[i], o.keys[j]; {
+		case x < y:
+			i++
+		case x > y:
+			j++
+		default:
+			c.enter(l, i)
+			d.enter(o, j)
+			m.and(w, c, d)
+			i, j = i+1, j+1
+		}
 	}
 	if set, ok := w.set(); ok {
 		return set
@@ -51,27 +56,27 @@ func andOfArrays(a, b *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.And(a, b)
 }
 
-// initCopy is Init for a set, whose code is written to memory that the cursor uses from then on.
-func (c *RoaringCursor) initCopy(memory *bytes.Buffer, set *roaring.Bitmap) bool {
-	memory.Reset()
-	_, err := set.WriteTo(memory)
-	return err == nil && c.Init(memory.Bytes())
+// release ends the use of the memory, which must not refer to sets afterwards.
+func (m *combineMemory) release() {
+	m.of = [2]RoaringCursor{}
+	combineMemories.Put(m)
 }
 
-const (
-	leastToIntersect = 256 // rows of a set for which two copies are worth making
-	mostSkewed       = 64  // from this ratio of sizes on, the library is fast
-)
+// mostSkewed is the ratio of sizes from which on the library intersects arrays faster.
+const mostSkewed = 64
 
-// arraysToIntersect reports whether both sets consist mostly of array containers and neither is much larger. Arrays take two bytes
-// per row; bit sets with more than arrayMax rows, and most runs, take less.
-func arraysToIntersect(a, b *roaring.Bitmap) bool {
+// toIntersect reports whether one of two sets consists mostly of array containers, and neither is much larger or has runs. Arrays take
+// two bytes per row; bit sets with more than arrayMax rows take less.
+func toIntersect(a, b *roaring.Bitmap) bool {
 	n, m := a.GetCardinality(), b.GetCardinality()
-	return min(n, m) >= leastToIntersect && max(n, m) < mostSkewed*min(n, m) && 2*n < a.GetSizeInBytes() && 2*m < b.GetSizeInBytes()
+	return n > 0 && m > 0 && max(n, m) < mostSkewed*min(n, m) && (isArrays(a, n) || isArrays(b, m)) && !a.HasRunCompression() && !b.HasRunCompression()
 }
+
+// isArrays reports whether a set of n rows consists mostly of array containers.
+func isArrays(b *roaring.Bitmap, n uint64) bool { return 2*n < b.GetSizeInBytes() }
 
 // and adds the common values of two containers of the same key.
-func (m *andMemory) and(w *setWriter, c, d *RoaringCursor) {
+func (m *combineMemory) and(w *setWriter, c, d *RoaringCursor) {
 	if d.kind < c.kind || d.kind == c.kind && d.card < c.card {
 		c, d = d, c
 	}

@@ -59,7 +59,7 @@ func TestAnd(t *testing.T) {
 			if rng.IntN(10) == 0 {
 				b = a
 			}
-			if arraysToIntersect(a, b) {
+			if toIntersect(a, b) {
 				taken++
 			}
 			beforeA, beforeB, want := a.Clone(), b.Clone(), roaring.And(a, b)
@@ -90,7 +90,7 @@ func TestAndOfAllKindsOfContainers(t *testing.T) {
 	rng := testRand(t)
 	for range 200 {
 		a, b := mixedSet(rng), mixedSet(rng)
-		if want := roaring.And(a, b); !andOfArrays(a, b).Equals(want) {
+		if want := roaring.And(a, b); !flatAnd(a, b).Equals(want) {
 			t.Fatalf("%d rows and %d", a.GetCardinality(), b.GetCardinality())
 		}
 	}
@@ -117,7 +117,7 @@ func TestAndOfDamagedSets(t *testing.T) {
 		return set
 	}
 	for range 10 {
-		andOfArrays(damaged(), damaged())
+		flatAnd(damaged(), damaged())
 	}
 }
 
@@ -138,7 +138,7 @@ func BenchmarkAnd(b *testing.B) {
 		for _, kind := range []struct {
 			name string
 			and  func(a, b *roaring.Bitmap) *roaring.Bitmap
-		}{{"library", roaring.And}, {"kernel", andOfArrays}} {
+		}{{"library", roaring.And}, {"kernel", flatAnd}} {
 			b.Run(fmt.Sprint(shape, kind.name), func(b *testing.B) {
 				b.ReportAllocs()
 				for i := range b.N {

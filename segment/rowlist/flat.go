@@ -3,6 +3,7 @@ package rowlist
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -192,27 +193,46 @@ func Flat(b *roaring.Bitmap) *roaring.Bitmap {
 	size, withBits := 0, false
 	for _, c := range l.containers {
 		kind, _, values := c.content()
-		size, withBits = size+values.len*valueBytes[kind], withBits || kind == containerBitmap
+		size, withBits = size+len(values), withBits || kind == containerBitmap
 	}
 	f := newFlat(n, withBits)
 	to := make([]byte, 0, size)
 	for i, c := range l.containers {
 		kind, count, values := c.content()
-		bytes := unsafe.Slice((*byte)(values.values), values.len*valueBytes[kind])
-		to = append(to, bytes...)
-		f.put(i, l.keys[i], kind, count, to[len(to)-len(bytes):])
+		to = append(to, values...)
+		f.put(i, l.keys[i], kind, count, to[len(to)-len(values):])
 	}
 	return f.set
 }
 
-// content returns the kind of a container and its values. count is the number of rows, for containers of bits alone.
-func (c containerLayout) content() (kind byte, count int, values valuesLayout) {
+// Flattened is Flat of a set that nobody else has. It returns a set that is already flat.
+func Flattened(b *roaring.Bitmap) *roaring.Bitmap {
+	if isFlat(b) {
+		return b
+	}
+	return Flat(b)
+}
+
+// isFlat reports whether a set is flat and was not changed since.
+func isFlat(b *roaring.Bitmap) bool {
+	l := layoutOf(b)
+	if len(l.containers) == 0 {
+		return true
+	}
+	return unsafe.Pointer(unsafe.SliceData(l.containers)) == unsafe.Add(unsafe.Pointer(b), unsafe.Sizeof(*l)) && !slices.Contains(l.needCopyOnWrite, false)
+}
+
+// content returns the kind of a container and the bytes of its values. count is the number of rows, for containers of bits alone.
+func (c containerLayout) content() (kind byte, count int, values []byte) {
+	var v *valuesLayout
 	switch c.kind {
 	case kindsOf[containerBitmap]:
 		bits := (*bitsLayout)(c.container)
-		return containerBitmap, bits.count, bits.valuesLayout
+		kind, count, v = containerBitmap, bits.count, &bits.valuesLayout
 	case kindsOf[containerRuns]:
-		return containerRuns, 0, *(*valuesLayout)(c.container)
+		kind, v = containerRuns, (*valuesLayout)(c.container)
+	default:
+		kind, v = containerArray, (*valuesLayout)(c.container)
 	}
-	return containerArray, 0, *(*valuesLayout)(c.container)
+	return kind, count, unsafe.Slice((*byte)(v.values), v.len*valueBytes[kind])
 }
