@@ -200,10 +200,23 @@ func (ix *resolver) match(s *pattern, fields FieldSet) (*Match, error) {
 }
 
 // newMatch returns a match of nothing. Its lists are one piece of memory, as caches hold many matches for the garbage collector to mark.
+// In a view of one segment, the match is in this piece, too.
 func (ix *resolver) newMatch() *Match {
 	n := len(ix.Segments)
-	lists := make([][]segment.Posting, (1+Levels)*n)
-	m := &Match{Words: lists[:n:n]}
+	var m *Match
+	var lists [][]segment.Posting
+	if n == 1 {
+		var one struct {
+			match Match
+			lists [1 + Levels][]segment.Posting
+			rows  [1]SegmentRows
+		}
+		m, lists = &one.match, one.lists[:]
+		m.Segments = one.rows[:0]
+	} else {
+		m, lists = new(Match), make([][]segment.Posting, (1+Levels)*n)
+	}
+	m.Words = lists[:n:n]
 	for l := range m.Levels {
 		lists = lists[n:]
 		m.Levels[l].Postings = lists[:n:n]

@@ -32,7 +32,7 @@ var segmentPieces = resultcache.NewKind[*piece]("rows of a match")
 
 // segmentRows gives a match its rows in some fields.
 func (ix *resolver) segmentRows(m *Match, s *pattern, fields FieldSet) {
-	m.Segments = make([]SegmentRows, len(ix.Segments))
+	m.Segments = slices.Grow(m.Segments, len(ix.Segments))[:len(ix.Segments)]
 	in := ix.in(fields)
 	tolerant, infix := ix.tolerant(in), ix.infix(in)
 	for i := range m.Segments {
