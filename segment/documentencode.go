@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"sync"
+	"unsafe"
 
 	"github.com/klauspost/compress/s2"
 )
@@ -50,7 +51,7 @@ func shortHash(v uint64, bits uint) uint64 {
 	return v << (64 - 8*shortBytes) * 889523592379 >> (64 - bits)
 }
 
-// index notes all places of the content.
+// index notes all places of the content that have encodeMargin bytes and more behind them.
 func (d *encodingDictionary) index() {
 	d.long, d.short = new(placeTable), new(placeTable)
 	for i := range len(d.content) - encodeMargin {
@@ -64,35 +65,82 @@ func (d *encodingDictionary) index() {
 // in each entry instead.
 type documentEncoder struct {
 	d          *encodingDictionary
-	text       []byte   // content of the dictionary, document, margin
-	places     []uint32 // by the hash of shortBytes bytes: generation << placeBits | the last place in the document with such
+	text       []byte                     // content of the dictionary, document, margin; its capacity has room for any document
+	block      []byte                     // room for the longest block of the document
+	places     *[1 << documentBits]uint32 // by the hash of shortBytes bytes: generation << placeBits | the last place in the document with such
 	generation uint32
 }
 
-// encode returns the block of a document, in dst if its capacity is s2.MaxEncodedLen or more.
-func (e *documentEncoder) encode(d *encodingDictionary, dst, doc []byte) []byte {
+// candidate is an earlier place whose text may begin like that at the current place. Of this text, differs has the first 8 bytes, where a
+// bit is set if it differs there.
+type candidate struct {
+	at      int
+	differs uint64
+}
+
+// none is the difference of a candidate that does not match.
+const none = 1
+
+// matches reports whether at least four bytes are equal.
+func (c candidate) matches() bool { return uint32(c.differs) == 0 }
+
+// equal returns how many of the first 8 bytes are equal.
+func (c candidate) equal() int { return bits.TrailingZeros64(c.differs) / 8 }
+
+// load returns 8 bytes of a text, without a check that it has them.
+func load(text unsafe.Pointer, at int) uint64 {
+	return binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(text, at))[:])
+}
+
+// encode returns the block of a document, valid until the next call.
+//
+// The processor cannot predict whether a place matches, nor how long. So the candidates of a place are compared without branches, as far
+// as 8 bytes of each tell which match is the longest one.
+func (e *documentEncoder) encode(d *encodingDictionary, doc []byte) []byte {
 	base := e.begin(d, doc)
-	text, end, mark := e.text, base+len(doc), e.generation<<placeBits
-	places := (*[1 << documentBits]uint32)(e.places)
+	end, generation, places := base+len(doc), e.generation, e.places
+	text := unsafe.Pointer(unsafe.SliceData(e.text))
 	dictLong, dictShort := d.long, d.short
-	dst = binary.AppendUvarint(dst[:0], uint64(len(doc)))
-	emitted, repeat := base, d.repeat
+	block := e.block
+	written := binary.PutUvarint(block, uint64(len(doc)))
+	emitted, repeat := base, d.repeat // no offset reaches over the start of the dictionary
 	for s := base; s <= end-encodeMargin; {
-		v := binary.LittleEndian.Uint64(text[s:])
-		from, n := 0, 0
-		if p := s - repeat; p >= 0 && binary.LittleEndian.Uint32(text[p:]) == uint32(v) {
-			from, n = p, matching(text, p, s, base, end)
-		}
+		v := load(text, s)
 		place := &places[shortHash(v, documentBits)]
 		before := *place
-		*place = mark | uint32(s-base)
-		if before>>placeBits == e.generation {
-			from, n = better(text, base+int(before&(1<<placeBits-1)), s, base, end, from, n)
+		*place = generation<<placeBits | uint32(s-base)
+		again := candidate{s - repeat, load(text, s-repeat) ^ v}
+		short := int(dictShort[shortHash(v, contentBits)])
+		known := candidate{short, load(text, short) ^ v}
+		inside := base + int(before&(1<<placeBits-1)) // maybe behind the document, but not behind the capacity
+		own := candidate{inside, load(text, inside) ^ v}
+		if before>>placeBits != generation {
+			own.differs = none
 		}
-		if n < enough {
-			if p := int(dictShort[shortHash(v, contentBits)]); binary.LittleEndian.Uint32(text[p:]) == uint32(v) {
-				from, n = better(text, p, s, base, end, from, n)
-				from, n = better(text, int(dictLong[longHash(v, contentBits)]), s, base, end, from, n)
+		if !again.matches() && !own.matches() && !known.matches() {
+			s += 1 + (s-emitted)>>4
+			continue
+		}
+		long := candidate{0, none}
+		if known.matches() {
+			long.at = int(dictLong[longHash(v, contentBits)])
+			long.differs = load(text, long.at) ^ v
+		}
+		var from, n int
+		if again.differs == 0 || own.differs == 0 || known.differs == 0 || long.differs == 0 {
+			from, n = longest(e.text, s, base, end, again, own, known, long)
+		} else {
+			if from, n = again.at, again.equal(); from < base { // a match in the dictionary does not go past its end
+				n = min(n, base-from)
+			}
+			if m := own.equal(); m > n {
+				from, n = own.at, m
+			}
+			if m := known.equal(); m > n {
+				from, n = known.at, m
+			}
+			if m := long.equal(); m > n {
+				from, n = long.at, m
 			}
 		}
 		if n < 4 || n == 4 && s-from >= 1<<11 && s-from != repeat || n < 6 && s-from >= 1<<16 {
@@ -100,33 +148,45 @@ func (e *documentEncoder) encode(d *encodingDictionary, dst, doc []byte) []byte 
 			continue
 		}
 		if n < enough && s < end-encodeMargin { // the next byte may begin a longer match
-			w := binary.LittleEndian.Uint64(text[s+1:])
-			p := int(dictLong[longHash(w, contentBits)])
-			if m := matching(text, p, s+1, base, end); m > n+1 {
-				from, n = p, m
-				s++
+			w := load(text, s+1)
+			next := candidate{at: int(dictLong[longHash(w, contentBits)])}
+			if next.differs = load(text, next.at) ^ w; next.equal() > min(n+1, 7) {
+				if m := matching(e.text, next.at, s+1, base, end); m > n+1 {
+					from, n = next.at, m
+					s++
+				}
 			}
 		}
-		for s > emitted && from > 0 && from != base && text[from-1] == text[s-1] {
-			from, s, n = from-1, s-1, n+1
-		}
-		dst = appendLiteral(dst, text[emitted:s])
-		if offset := s - from; offset == repeat {
-			dst = appendRepeat(dst, n)
+		m := matchingBefore(text, from, s, min(s-emitted, roomBefore(from, base)))
+		from, s, n = from-m, s-m, n+m
+		if l := s - emitted; 0 < l && l <= wideCopy {
+			block[written] = byte(l-1) << 2
+			*(*[wideCopy]byte)(block[written+1:]) = *(*[wideCopy]byte)(unsafe.Add(text, emitted))
+			written += 1 + l
 		} else {
-			dst, repeat = appendCopy(dst, offset, n), offset
+			written = len(appendLiteral(block[:written], e.text[emitted:s]))
+		}
+		if offset := s - from; offset == repeat {
+			written = len(appendRepeat(block[:written], n))
+		} else {
+			written = len(appendCopy(block[:written], offset, n))
+			repeat = offset
 		}
 		for i := s + 1; i < min(s+n, end-encodeMargin); i += 8 {
-			places[shortHash(binary.LittleEndian.Uint64(text[i:]), documentBits)] = mark | uint32(i-base)
+			places[shortHash(load(text, i), documentBits)] = generation<<placeBits | uint32(i-base)
 		}
 		s += n
 		emitted = s
 	}
-	return appendLiteral(dst, text[emitted:end])
+	return appendLiteral(block[:written], e.text[emitted:end])
 }
 
 func (e *documentEncoder) memoryBytes() int64 {
-	return int64(cap(e.text) + 4*len(e.places))
+	n := int64(cap(e.text) + cap(e.block))
+	if e.places != nil {
+		n += 4 << documentBits
+	}
+	return n
 }
 
 // begin lays the document behind the dictionary, and returns where.
@@ -135,28 +195,73 @@ func (e *documentEncoder) begin(d *encodingDictionary, doc []byte) int {
 	if e.d != d {
 		e.d = d
 		d.once.Do(d.index)
-		e.text = append(make([]byte, 0, base+4<<10), d.content...)
+		e.text = append(make([]byte, 0, base+1<<placeBits+encodeMargin), d.content...)
 	}
 	if e.places == nil {
-		e.places = make([]uint32, 1<<documentBits)
+		e.places = new([1 << documentBits]uint32)
 	}
-	e.text = append(append(e.text[:base], doc...), make([]byte, encodeMargin)...)
+	e.text = append(append(e.text[:base], doc...), zeros[:encodeMargin]...)
+	// Copies are no longer than what they stand for. Literals of more than 60 bytes have a head of two or three bytes.
+	if n := binary.MaxVarintLen32 + len(doc) + len(doc)/30 + 1 + wideCopy; len(e.block) < n {
+		e.block = make([]byte, n)
+	}
 	if e.generation++; e.generation == 1<<(32-placeBits) {
-		clear(e.places)
+		clear(e.places[:])
 		e.generation = 1
 	}
 	return base
 }
 
-// better returns the place and length of the longer of two matches with s: that at p, and one that is known.
-func better(text []byte, p, s, base, end, from, n int) (int, int) {
-	if binary.LittleEndian.Uint32(text[p:]) != binary.LittleEndian.Uint32(text[s:]) {
+// longest returns the place and length of the longest match with s, or of the first one of several. If one of the first two is long
+// enough, it does not look at the others.
+func longest(text []byte, s, base, end int, again, own, known, long candidate) (from, n int) {
+	if again.matches() {
+		from, n = again.at, matching(text, again.at, s, base, end)
+	}
+	if own.matches() {
+		if m := matching(text, own.at, s, base, end); m > n {
+			from, n = own.at, m
+		}
+	}
+	if n >= enough || !known.matches() {
 		return from, n
 	}
-	if m := matching(text, p, s, base, end); m > n {
-		return p, m
+	if m := matching(text, known.at, s, base, end); m > n {
+		from, n = known.at, m
+	}
+	if long.matches() {
+		if m := matching(text, long.at, s, base, end); m > n {
+			from, n = long.at, m
+		}
 	}
 	return from, n
+}
+
+// roomBefore returns how many bytes are before a place in its part of the text: the dictionary, or the document, which begins at base.
+func roomBefore(at, base int) int {
+	if at >= base {
+		return at - base
+	}
+	return at
+}
+
+// matchingBefore returns how many bytes before p equal those before s, most at most.
+func matchingBefore(text unsafe.Pointer, p, s, most int) int {
+	n := 0
+	for n < most {
+		if p-n < 8 {
+			for n < most && *(*byte)(unsafe.Add(text, p-n-1)) == *(*byte)(unsafe.Add(text, s-n-1)) {
+				n++
+			}
+			return n
+		}
+		m := bits.LeadingZeros64(load(text, p-n-8)^load(text, s-n-8)) / 8
+		n += m
+		if m < 8 {
+			break
+		}
+	}
+	return min(n, most)
 }
 
 // matching returns how many bytes from p on equal those from s on. A match in the dictionary does not go past its end.

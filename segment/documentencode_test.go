@@ -35,7 +35,7 @@ func TestEncoderRoundTrip(t *testing.T) {
 			if doc = doc[:min(len(doc), largeDocument-1)]; rng.IntN(20) == 0 {
 				doc = bytes.Repeat(doc, largeDocument/(len(doc)+1))
 			}
-			block := e.encode(dict, make([]byte, 0, s2.MaxEncodedLen(len(doc))), doc)
+			block := e.encode(dict, doc)
 			decodesAs(t, dict, block, doc)
 			ours += len(block)
 			theirs += len(d.EncodeBetter(nil, doc))
@@ -59,7 +59,7 @@ func TestEncoderOfDocuments(t *testing.T) {
 		w, own := documentWriter{dict: newEncodingDictionary(d)}, documentEncoder{}
 		_, body := w.compress(doc)
 		decodesAs(t, w.dict, body, doc)
-		if want := own.encode(w.dict, nil, doc); n < tinyDocument || n >= shortDocument {
+		if want := own.encode(w.dict, doc); n < tinyDocument || n >= shortDocument {
 			if ours++; !bytes.Equal(body, want) {
 				t.Errorf("%d bytes are encoded as %q, want %q", n, body, want)
 			}
@@ -82,7 +82,7 @@ func FuzzEncodeDocument(f *testing.F) {
 		dict := newEncodingDictionary(d)
 		var e documentEncoder
 		for range 2 {
-			decodesAs(t, dict, e.encode(dict, nil, doc), doc)
+			decodesAs(t, dict, e.encode(dict, doc), doc)
 		}
 	})
 }

@@ -252,7 +252,7 @@ func (w *documentWriter) compress(doc []byte) (first byte, body []byte) {
 	case w.dict != nil && len(doc) >= tinyDocument && len(doc) < shortDocument:
 		first, body = documentS2|w.dictByte, w.dict.Encode(w.scratch[:cap(w.scratch)], doc)
 	case w.dict != nil && len(doc) < largeDocument:
-		first, body = documentS2|w.dictByte, w.encoder.encode(w.dict, w.scratch, doc)
+		first, body = documentS2|w.dictByte, w.encoder.encode(w.dict, doc)
 	case w.dict != nil:
 		first, body = documentS2|w.dictByte, w.dict.EncodeBetter(w.scratch[:cap(w.scratch)], doc)
 	default:
