@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -190,6 +191,46 @@ func TestExternalID(t *testing.T) {
 	}
 	if _, err := ExternalID([]byte(`{"a":`), "id"); err == nil {
 		t.Error("a damaged document has an id")
+	}
+}
+
+// TestLookupStops compares values at paths with those that Fields finds, and checks that only paths with a dot read the whole document.
+func TestLookupStops(t *testing.T) {
+	rng := rand.New(rand.NewPCG(rand.Uint64(), 3))
+	found := 0
+	for range 300 {
+		var b strings.Builder
+		for i, n := range rng.Perm(8)[:1+rng.IntN(8)] {
+			fmt.Fprintf(&b, `%c"k%d":%s`, "{,"[min(i, 1)], n, []string{`1`, `"k1"`, `[2,{"k2":5}]`, `{"k3":7}`}[rng.IntN(4)])
+		}
+		doc := []byte(b.String() + "}")
+		key := fmt.Sprintf("k%d", rng.IntN(8))
+		var want []byte
+		if err := Fields(doc, func(name, value []byte) error {
+			if string(name) == key {
+				want = value
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		value, n, err := lookup(doc, key)
+		if string(value) != string(want) || (n > 0) != (want != nil) || n > 1 || err != nil {
+			t.Fatalf("%s: %s is %q (%d, %v), want %q", doc, key, value, n, err, want)
+		}
+		if n > 0 {
+			found++
+		}
+	}
+	if found < 50 {
+		t.Errorf("%d keys were found", found)
+	}
+	damaged := []byte(`{"id":1,"a.b":2,"c":}`)
+	if value, _, err := lookup(damaged, "id"); string(value) != "1" || err != nil {
+		t.Errorf("id is %q (%v)", value, err)
+	}
+	if _, _, err := lookup(damaged, "a.b"); err == nil {
+		t.Error("a path with a dot does not read the whole document")
 	}
 }
 

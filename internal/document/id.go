@@ -58,15 +58,20 @@ func ValueID(value []byte) (id []byte, ok bool) {
 	return id, ValidID(id)
 }
 
-// lookup finds the value at a dotted path, and the number of values there.
+// lookup finds the value at a dotted path, and the number of values there. No object has a key twice, so it stops at the first value if
+// the path has no dot.
 func lookup(object []byte, path string) (value []byte, n int, err error) {
 	m, err := membersOf(object)
 	if err != nil {
 		return nil, 0, err
 	}
+	dotted := strings.IndexByte(path, '.') >= 0
 	for m.next() {
 		name := m.name()
 		if string(name) == path {
+			if !dotted {
+				return m.value, 1, nil
+			}
 			value = m.value
 			n++
 			continue
