@@ -31,6 +31,7 @@ type worker struct {
 
 	handles map[string]int // path → index in fields
 	fields  []fieldState
+	next    int   // index in fields of the path that probably comes next: the one that followed in the first document
 	touched []int // of the document
 	stamp   uint32
 	field   segment.FieldID // that emit writes to
@@ -38,6 +39,7 @@ type worker struct {
 	key     []byte // scratch for facet keys
 	err     error  // of the document
 	large   bool   // it may have texts with concordances
+	geo     bool   // it has a field of settings.GeoField or settings.GeoJSONField
 	doc     []byte // the document, where there are elements
 	placeAt int    // where the open _geo of an element begins in it
 
@@ -50,10 +52,12 @@ type worker struct {
 
 // fieldState is what a worker knows about a field, and its state within the current document.
 type fieldState struct {
+	name               string // the path
 	id                 segment.FieldID
 	searchable, column bool
 	elements, scope    bool // of settings.FieldInfo
 	place              bool // it is _geo of elements
+	geo                bool // it is _geo or _geojson of documents
 	locales            text.Locales
 	concords           string // the key of the members of documents at this path, where long texts there get a concordance; else ""
 	fingerprint        uint64 // of it
@@ -186,8 +190,7 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 		o.Throttle = func(int) error { k.pace.Yield(); return k.w.ctx.Err() }
 		k.builder = segment.NewBuilder(o)
 	}
-	k.stamp++
-	k.touched, k.err, k.large = k.touched[:0], nil, len(doc) > segment.LongText
+	k.begin(doc)
 	if k.w.valuesOnly {
 		k.builder.StartDoc(it.id, external, noDocument)
 	} else {
@@ -211,13 +214,8 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 			}
 		}
 	}
-	if p, ok, _ := geoOf(doc); ok {
-		k.builder.Geo(p.lat, p.lng)
-	}
-	if shape, reason := shapeOf(doc); reason == "" {
-		for i := range shape {
-			k.builder.Shape(&shape[i])
-		}
+	if k.geo {
+		k.location(doc)
 	}
 	for i := range entries {
 		e := &entries[i]
@@ -231,6 +229,24 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 		return err
 	}
 	return k.w.merge(k.pace)
+}
+
+// begin prepares the state of the fields for a document.
+func (k *worker) begin(doc []byte) {
+	k.stamp++
+	k.touched, k.err, k.large, k.geo, k.next = k.touched[:0], nil, len(doc) > segment.LongText, false, 0
+}
+
+// location adds the point and the shape of the document.
+func (k *worker) location(doc []byte) {
+	if p, ok, _ := geoOf(doc); ok {
+		k.builder.Geo(p.lat, p.lng)
+	}
+	if shape, reason := shapeOf(doc); reason == "" {
+		for i := range shape {
+			k.builder.Shape(&shape[i])
+		}
+	}
 }
 
 // share returns how many bytes to gather before they are written. A worker that has written earlySegments gathers more: searches go through
@@ -288,13 +304,18 @@ func (k *worker) Field(path []byte) int {
 	if k.err != nil { // the rest of the document does not matter
 		return -1
 	}
-	h, ok := k.handles[string(path)]
-	if !ok {
-		if h = k.newField(string(path)); h < 0 {
-			return h
+	h := k.next
+	if h >= len(k.fields) || k.fields[h].name != string(path) {
+		var ok bool
+		if h, ok = k.handles[string(path)]; !ok {
+			if h = k.newField(string(path)); h < 0 {
+				return h
+			}
 		}
 	}
 	f := &k.fields[h]
+	k.next = h + 1
+	k.geo = k.geo || f.geo
 	if f.stamp != k.stamp {
 		f.stamp, f.positions = k.stamp, text.Positions{}
 		k.touched = append(k.touched, h)
@@ -318,8 +339,9 @@ func (k *worker) newField(name string) int {
 	}
 	info := k.w.fields.base.InfoOf(name)
 	h := len(k.fields)
-	f := fieldState{id: id, searchable: info.Searchable && !k.w.valuesOnly, column: info.Column, locales: info.Locales,
+	f := fieldState{name: name, id: id, searchable: info.Searchable && !k.w.valuesOnly, column: info.Column, locales: info.Locales,
 		elements: info.Elements, scope: info.Scope}
+	f.geo = name == settings.GeoField || name == settings.GeoJSONField
 	f.place = f.elements && strings.HasSuffix(name, "."+settings.GeoField)
 	if f.searchable && !strings.Contains(name, ".") { // others may be keys or paths
 		f.concords, f.fingerprint = name, k.w.analyzer.Fingerprint(f.locales)
