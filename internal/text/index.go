@@ -1,6 +1,10 @@
 package text
 
-import "unicode/utf8"
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
 
 const (
 	maxWord     = 250   // bytes of a form; longer words take a position and are not indexed
@@ -208,6 +212,9 @@ func (a *Analyzer) indexASCII(sc *scratch, p *Positions, s []byte, emit func(wor
 	for i := 0; i < len(s); {
 		start, n, kind, size := i, 0, Word, 0
 		class := classWord
+		if a.plain {
+			i, n = foldPlain(form, s, i)
+		}
 	word:
 		for ; i < len(s); i++ {
 			b := s[i]
@@ -258,6 +265,36 @@ func (a *Analyzer) indexASCII(sc *scratch, p *Positions, s []byte, emit func(wor
 			return
 		}
 	}
+}
+
+// foldPlain folds the letters and digits of an ASCII text from s[i] on, as long as eight bytes of s and of form are left. It returns where
+// they end, and how many they are.
+func foldPlain(form, s []byte, i int) (end, n int) {
+	for i+8 <= len(s) && n+8 <= len(form) {
+		x := binary.LittleEndian.Uint64(s[i:])
+		binary.LittleEndian.PutUint64(form[n:], x|lowerBits)
+		plain := bits.TrailingZeros64(others(x)) / 8
+		i, n = i+plain, n+plain
+		if plain < 8 {
+			break
+		}
+	}
+	return i, n
+}
+
+const (
+	everyByte = 0x0101010101010101
+	lowerCase = 'a' - 'A'
+	lowerBits = lowerCase * everyByte
+	highBits  = 0x80 * everyByte
+)
+
+// others returns the highest bit of each byte of x that is neither a letter nor a digit. All bytes are ASCII, so no sum carries.
+func others(x uint64) uint64 {
+	y := x | lowerBits
+	letters := (y + (0x80-'a')*everyByte) &^ (y + (0x80-'z'-1)*everyByte)
+	digits := (x + (0x80-'0')*everyByte) &^ (x + (0x80-'9'-1)*everyByte)
+	return highBits &^ (letters | digits)
 }
 
 // indexASCIIWord indexes a word. form is its folded form, cut to maxWord+1 bytes.

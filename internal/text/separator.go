@@ -57,6 +57,7 @@ type pattern struct {
 // patterns finds separators and dictionary entries. Where several start at one place, the longest counts.
 type patterns struct {
 	class            [256]class
+	plain            bool                // letters and digits of ASCII are of words
 	single           *runeSet            // separators of one character
 	several          map[rune][]pattern  // separators of several characters by the first one, longest first
 	entries          entries             // of the dictionary
@@ -167,6 +168,12 @@ func (p *patterns) classify() {
 			p.class[b] = classSoft
 		case isDropped(r):
 			p.class[b] = classControl
+		}
+	}
+	p.plain = true
+	for b, class := range p.class[:utf8.RuneSelf] {
+		if others(uint64(b))&0x80 == 0 && class != classWord {
+			p.plain = false
 		}
 	}
 }

@@ -21,6 +21,7 @@
 package text
 
 import (
+	"encoding/binary"
 	"sync"
 	"unicode/utf8"
 )
@@ -280,7 +281,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func isASCII(s []byte) bool {
 	for len(s) >= 8 {
-		if (s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7])&0x80 != 0 {
+		if binary.LittleEndian.Uint64(s)&highBits != 0 {
 			return false
 		}
 		s = s[8:]
