@@ -67,7 +67,7 @@ type documentEncoder struct {
 	d          *encodingDictionary
 	text       []byte                     // content of the dictionary, document, margin; its capacity has room for any document
 	block      []byte                     // room for the longest block of the document
-	places     *[1 << documentBits]uint32 // by the hash of shortBytes bytes: generation << placeBits | the last place in the document with such
+	places     *[1 << documentBits]uint32 // by the hash of shortBytes bytes: generation << placeBits | the last such place in the document
 	generation uint32
 }
 

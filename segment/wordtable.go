@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 )
@@ -48,6 +49,12 @@ var (
 
 // wordHead returns the first bytes of a word, as wordEntry has them.
 func wordHead(word []byte) (head uint64, more uint32) {
+	if n := len(word); n > 0 && cap(word) >= entryWord { // the processor cannot predict lengths, so no branch depends on it
+		w := word[:entryWord]
+		head = binary.BigEndian.Uint64(w) & (math.MaxUint64 << (8 * uint(8-min(n, 8)) & 63))
+		more = uint32(uint64(binary.BigEndian.Uint32(w[8:])) & (math.MaxUint64 << (8 * uint(entryWord-min(max(n, 8), entryWord)) & 63)))
+		return head, more
+	}
 	switch n := len(word); {
 	case n >= entryWord:
 		return binary.BigEndian.Uint64(word), binary.BigEndian.Uint32(word[8:])
