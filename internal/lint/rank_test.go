@@ -23,7 +23,7 @@ var rankFiles = strings.Fields(`
 	rule_proximity near nearplace nearexact nearread
 	rule_position starts rule_attribute rule_exactwords rule_exactness
 	rule_elementsort rule_sort rule_geo rings rule_score rule_spelling rule_vector filtersigns rule_*
-	pruner exact judge costsums costclasses split evaluate
+	pruner exact judge costsums costclasses split evaluate counted
 	words levels list bucket largest
 	sets demand groupprune grouping distinct merge costlists scorelevels scorebounds scorer scoring keys valuequeue sortcosts
 	spelt invariants effort outlook score details values plan rank state rows`)

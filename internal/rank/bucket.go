@@ -22,6 +22,9 @@ type bucket struct {
 	less   rows   // hits that are in byCost but not in rows
 	raw    bool   // rows, and those of byCost that miss the most terms, include deleted rows, which n does not count
 
+	chosen  bool             // all may be hits
+	counted []interpretation // that the number of ranks of the next rule depends on, also of documents that may not be hits; nil: interpretations
+
 	pruned int // documents of full groups were removed at this state of grouping; 0: never
 }
 
@@ -52,7 +55,7 @@ func (b *bucket) hasOneInterpretation() bool { return len(b.interpretations) == 
 // part returns the part of a bucket with the given rows, with all other properties equal.
 func (b *bucket) part(r rows) *bucket {
 	sub := *b
-	sub.rows, sub.n, sub.byCost, sub.less = r, r.count(), nil, nil
+	sub.rows, sub.n, sub.byCost, sub.less, sub.counted = r, r.count(), nil, nil, nil
 	if len(b.interpretations) > 0 {
 		sub.interpretations = make([]interpretation, 0, len(b.interpretations))
 		for _, p := range b.interpretations {

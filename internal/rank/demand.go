@@ -20,10 +20,10 @@ func missing(s *search) int {
 // wanted returns how many documents of a bucket the page may still need.
 func wanted(s *search, b *bucket) int { return min(missing(s), b.n) }
 
-// fillable reports whether the page is full after as many documents as are missing: none of them can be a duplicate or have a score
-// below the threshold.
+// fillable reports whether the page is full after as many documents as are missing: all may be hits, and none of them can be a
+// duplicate or have a score below the threshold.
 func fillable(s *search) bool {
-	return s.rounds != nil || s.out.distinct == nil && s.out.groups == nil && s.r.Threshold == nil
+	return s.rounds != nil || !s.wide && s.out.distinct == nil && s.out.groups == nil && s.r.Threshold == nil
 }
 
 // prunes reports whether documents of groups that have their hits are left out, so that only the first parts of a bucket matter.
@@ -82,6 +82,32 @@ func scoresAlone(s *request) bool {
 		exact = exact || t.only&wordsAsWritten != 0
 	}
 	return true
+}
+
+// need is what some rules need of the documents that may not be hits.
+type need uint8
+
+const (
+	needNothing         need = iota
+	needInterpretations      // for the number of ranks of the first of these rules
+	needDocuments
+)
+
+// needsOthers returns what the rules from i on need. one says that all documents have the same interpretation.
+func needsOthers(s *request, i int, one bool) need {
+	switch counts := func(r rule) bool { return r.traits().counts }; {
+	case slices.ContainsFunc(s.rules[i:], func(r rule) bool { return r.traits().groups }):
+		return needDocuments
+	case !s.scored || !slices.ContainsFunc(s.rules[i:], counts):
+		return needNothing
+	case !scoresAlone(s):
+		return needDocuments
+	case one:
+		return needNothing
+	case slices.ContainsFunc(s.rules[i+1:], counts):
+		return needDocuments
+	}
+	return needInterpretations
 }
 
 // rowsPerHit is how many rows are judged per missing hit of groups. (A variable, so that tests can change it.)

@@ -19,7 +19,12 @@ func beginAll(s *search) {
 	}
 	s.root = root
 	if s.partial = len(s.out.hits) > 0; !s.partial {
-		s.out.start(s, root.rows, root.n)
+		found, n := root.rows, root.n
+		if s.chosen != nil {
+			found = found.and(s.chosen)
+			n = found.count()
+		}
+		s.out.start(s, found, n)
 	} else {
 		s.out.candidates = root.rows
 		hits := make([]entry, len(s.out.hits))
@@ -47,7 +52,7 @@ func withoutHits(s *findings, root *bucket, hits rows) *bucket {
 // hitsAlone reports whether, among the documents that miss the most terms, only as many are needed as fill the page.
 func hitsAlone(s *request) bool {
 	r := s.r
-	return r.HitsOnly && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0].traits().missing
+	return r.HitsOnly && s.chosen == nil && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0].traits().missing
 }
 
 // find returns the bucket of all documents that the query finds and the filter allows, in some segments or, if in is nil, in all. No

@@ -14,6 +14,22 @@ func buildAll(s *search, t *query.Terms) (err error) {
 	return err
 }
 
+// countAll has all documents of Counted ranked if those that may not be hits matter to the others. If no document matches an n-gram, each
+// number of missing terms has one interpretation.
+func countAll(s *search) {
+	if s.r.Counted == nil || needsOthers(&s.request, 0, s.nested) == needNothing {
+		return
+	}
+	s.chosen = make(rows, len(s.ix.Segments))
+	for seg := range s.chosen {
+		s.chosen[seg] = allowed(&s.job, seg)
+	}
+	all := *s.r
+	all.Universe, all.Filter = s.r.Counted.Universe, s.r.Counted.Filter
+	s.r = &all
+	s.r.Plan.note("", countOthers)
+}
+
 // begin makes the documents that the graph finds wait: the cached ones and those of small segments, or all.
 func begin(s *search) {
 	s.memo = memoOf(&s.job, s.lazy.unknown())

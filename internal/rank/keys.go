@@ -22,7 +22,7 @@ func flags(set ...bool) (f byte) {
 func lasting(s *job) bool {
 	r := s.r
 	switch {
-	case r.Vectors != nil || s.graph.Excluded != nil || s.isLate:
+	case r.Vectors != nil || s.graph.Excluded != nil || s.chosen != nil || s.isLate:
 		return false
 	case r.Universe != nil:
 		return s.isLive(r.Universe)

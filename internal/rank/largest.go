@@ -4,14 +4,22 @@ import "svc/internal/query"
 
 // largest returns the largest sum over the nodes of a live interpretation of the bucket, plus extra for each two adjacent nodes.
 func largest(s *findings, b *bucket, of func(*query.Node) int, extra int) int {
-	if !b.narrowed {
+	switch {
+	case !b.narrowed:
 		return largestOfAll(s, of, extra)
+	case b.counted != nil:
+		return largestOf(s, b.counted, of, extra)
 	}
+	return largestOf(s, b.interpretations, of, extra)
+}
+
+// largestOf is the largest sum over the nodes of those interpretations that some document needs.
+func largestOf(s *findings, all []interpretation, of func(*query.Node) int, extra int) int {
 	most := 0
 	var seen rows
-	for i := range b.interpretations {
-		p := &b.interpretations[i]
-		if len(b.interpretations) > 1 { // only interpretations that some document needs
+	for i := range all {
+		p := &all[i]
+		if len(all) > 1 {
 			if seen == nil {
 				seen = p.rows
 			} else {
@@ -60,8 +68,11 @@ func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
 	if !s.scored {
 		return 1 << 20 // unused; above any cost
 	}
-	if !l.narrowed {
+	switch {
+	case !l.narrowed:
 		return largestOfAll(&s.findings, of, extra)
+	case l.counted != nil:
+		return largestOf(&s.findings, l.counted, of, extra)
 	}
 	ls := &s.list
 	most, last := 0, -1

@@ -13,8 +13,10 @@ type list struct {
 	judged  [measures]bool // rules for which the entries already have costs
 	terms   int            // as in bucket
 
-	narrowed, fixed bool // as in bucket
-	pruned          int  // the same
+	narrowed, fixed bool             // as in bucket
+	chosen          bool             // the same
+	counted         []interpretation // the same
+	pruned          int              // the same
 }
 
 // entry is one document of a list.
@@ -43,7 +45,7 @@ func listOf(s *search, b *bucket, l *list) {
 	ls := &s.list
 	ls.interpretations, ls.sets = b.interpretations, ls.sets[:0]
 	ls.ids = nil
-	*l = list{entries: ls.entries.Take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed, pruned: b.pruned}
+	*l = list{entries: ls.entries.Take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed, chosen: b.chosen, counted: b.counted, pruned: b.pruned}
 	for seg, r := range b.rows {
 		if r == nil {
 			continue

@@ -66,9 +66,15 @@ func (c *page) fill() {
 		if !ok || !c.wants() && !(c.s.inRetry() && areEqual(c.s.rounds.retry.last, c.s.stack)) {
 			break
 		}
-		if g.rows != nil {
+		if chosen := c.s.chosen; chosen != nil && g.rows != nil {
+			g.rows = g.rows.and(chosen)
+		} else if chosen != nil {
+			g.entries = chosenEntries(chosen, g.entries)
+		}
+		switch {
+		case g.rows != nil:
 			c.addRows(g.rows)
-		} else {
+		case len(g.entries) > 0:
 			c.addEntries(g.entries, g.pruned)
 		}
 	}

@@ -65,6 +65,10 @@ func refineBucket(s *search) (g tied, ok bool) {
 	if s.out.groups != nil {
 		b = s.out.groups.prune(s, b)
 	}
+	if b = leaveOthers(s, b, i); b == nil {
+		return tied{}, false
+	}
+	s.wide = s.chosen != nil && !b.chosen
 	switch {
 	case b.n == 0:
 		return tied{}, false
@@ -73,10 +77,10 @@ func refineBucket(s *search) (g tied, ok bool) {
 		return tied{rows: rowsOfAll(&s.findings, b)}, true
 	case s.late():
 		return unranked(s, rowsOfAll(&s.findings, b))
-	case !w.whole && s.out.groups != nil && s.out.groups.goesRound(s, b, i):
+	case !w.whole && !s.wide && s.out.groups != nil && s.out.groups.goesRound(s, b, i):
 		startRounds(s, b, i)
 		return tied{}, false
-	case !w.whole && retries(s, b, i):
+	case !w.whole && !s.wide && retries(s, b, i):
 		startRetry(s, b, i)
 		return tied{}, false
 	}
@@ -154,10 +158,10 @@ func nextPart(s *search, w *set) (g tied, ok bool) {
 		p.alone = append(p.alone, sub.entries...)
 		s.push(set{depth: w.depth + 1, whole: w.whole})
 		l := &s.sets[len(s.sets)-1].list
-		*l = list{entries: append(s.list.entries.Take(sub.n)[:0], sub.entries...), uniform: true, pruned: w.bucket.pruned}
+		*l = list{entries: append(s.list.entries.Take(sub.n)[:0], sub.entries...), uniform: true, chosen: w.bucket.chosen, pruned: w.bucket.pruned}
 		return tied{}, false
 	}
-	sub.pruned = w.bucket.pruned
+	sub.chosen, sub.pruned = w.bucket.chosen, w.bucket.pruned
 	p.taken = append(p.taken, sub.rows)
 	s.push(set{depth: w.depth + 1, whole: w.whole, bucket: sub})
 	return tied{}, false
@@ -193,6 +197,10 @@ func refineList(s *search, w *set) (g tied, ok bool) {
 			s.pop()
 			return tied{}, false
 		}
+	}
+	if !leaveOtherEntries(s, l, w.depth) {
+		s.pop()
+		return tied{}, false
 	}
 	switch {
 	case s.out.skips(len(l.entries)), w.depth == len(s.rules), len(l.entries) == 1 && !asksAll(s):
@@ -246,7 +254,7 @@ func nextRun(s *search, w *set) (g tied, ok bool) {
 		return tied{entries: entries, pruned: l.pruned}, true
 	}
 	sub := *l
-	sub.entries = entries
+	sub.entries, sub.counted = entries, nil
 	if c.narrows {
 		sub.narrowed = true
 	}

@@ -228,7 +228,7 @@ func pruned(s *search, b *bucket, i int, path accessPath, pruner func(s *search,
 // on more than the view, the query and the page.
 func firstRowsKey(s *search, i int) []byte {
 	r := s.r
-	if s.partial || s.rounds != nil || s.out.whole || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil || len(r.Sort) > 0 {
+	if s.partial || s.chosen != nil || s.rounds != nil || s.out.whole || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil || len(r.Sort) > 0 {
 		return nil
 	}
 	key := append(make([]byte, 0, 256), byte(i), byte(r.Strategy))

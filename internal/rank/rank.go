@@ -57,6 +57,7 @@ type Elements interface {
 type Request struct {
 	Universe   []*roaring.Bitmap // by segment: the live rows that are allowed; nil: what Filter says; not modified
 	Filter     Filter            // nil: all live rows are allowed
+	Counted    *Allowed          // documents that scores depend on, those of Universe or Filter among them; nil: these alone. See counted.go
 	Live       []*roaring.Bitmap // by segment: the live rows; nil: they are looked up; not modified
 	Query      string            // empty: placeholder
 	Strategy   query.Strategy

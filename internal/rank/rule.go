@@ -62,7 +62,8 @@ type traits struct {
 	sets       bool      // it works on bitmaps if possible, so sorts before it produce bitmaps
 	levels     bool      // it changes at which levels the nodes of a document count for later rules
 	missing    bool      // its cost is the number of terms that a document misses
-	typos      bool      // its cost is the number of typos of a document; its maximum depends on the bucket
+	typos      bool      // its cost is the number of typos of a document
+	counts     bool      // how many ranks it has depends on the documents of the bucket
 	groups     bool      // it may give the same cost to documents with different values
 	hidden     bool      // it only breaks ties: scores, their details and values do not show it
 	rounds     bool      // it may distinguish documents with equal values

@@ -15,7 +15,7 @@ func (proximity) name() string { return "proximity" }
 
 func (proximity) traits() *traits { return &proximityTraits }
 
-var proximityTraits = traits{row: judgeRow, says: ByRelevance, adds: addsDistances, charge: chargeDistance, interprets: true, sets: true}
+var proximityTraits = traits{row: judgeRow, says: ByRelevance, adds: addsDistances, charge: chargeDistance, interprets: true, sets: true, counts: true}
 
 func (proximity) access(s *search, b *bucket, _ int) paths {
 	switch {

@@ -13,7 +13,7 @@ func (typo) name() string { return "typo" }
 
 func (typo) traits() *traits { return &typoTraits }
 
-var typoTraits = traits{row: compareRow, says: ByRelevance, interprets: true, sets: true, levels: true, typos: true}
+var typoTraits = traits{row: compareRow, says: ByRelevance, interprets: true, sets: true, levels: true, typos: true, counts: true}
 
 func (typo) access(*search, *bucket, int) paths { return paths{{atHand, openTypos}} }
 
@@ -202,7 +202,7 @@ func byTypos(s *findings, b *bucket) (next func() (sub *bucket, cost int)) {
 
 // largestTypos is the largest number of typos in a live interpretation of the list.
 func largestTypos(s *search, l *list) int {
-	if !s.scored || !l.narrowed {
+	if !s.scored || !l.narrowed || l.counted != nil {
 		return largestIn(s, l, maxTypos, 0)
 	}
 	ls := &s.list

@@ -56,6 +56,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 
 // rank ranks all documents that the graph finds.
 func (s *search) rank() (*Result, error) {
+	countAll(s)
 	begin(s)
 	s.out.fill()
 	if s.r.Values { // many lists of hits are held until they are merged

@@ -27,6 +27,7 @@ type search struct {
 	cached  cachedSet // the first hits that were cached
 	lazy    lazySet   // documents with unexpanded typos
 	partial bool      // not all documents that the query finds are ranked
+	wide    bool      // the bucket being split has documents that may not be hits
 }
 
 // job is a request and what its query finds: everything that candidates depend on.
@@ -41,6 +42,7 @@ type request struct {
 	turn   turns.Turn // of ctx
 	r      *Request
 	rules  []rule
+	chosen rows // documents that may be hits; nil: all that are ranked
 	scored bool // scores are needed, so all rules judge every hit
 	isLate bool
 }

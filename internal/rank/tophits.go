@@ -54,7 +54,7 @@ type memo struct {
 // filter. unknown is the number of typos from which on documents were not looked up, or 0.
 func memoOf(s *job, unknown uint64) *memo {
 	r := s.r
-	if s.scored || r.Distinct != "" || r.WholeIfFew || r.Grouping != nil || min(r.Limit, r.MaxTotal) > maxTopHits || !lasting(s) {
+	if s.scored || s.chosen != nil || r.Distinct != "" || r.WholeIfFew || r.Grouping != nil || min(r.Limit, r.MaxTotal) > maxTopHits || !lasting(s) {
 		return nil
 	}
 	m := &memo{places: make([]int32, len(s.ix.Segments))}

@@ -318,7 +318,7 @@ func TestAgainstOracle(t *testing.T) {
 	elsewhere := map[accessPath]bool{ // other tests cover these
 		cachedHits: true, ringSearch: true, nearestFirst: true, filteredMatches: true, startsWith: true, knownStarts: true,
 		wordStarts: true, phraseStarts: true, pairsInOrder: true, groupRounds: true, groupPrune: true, leadingFirst: true,
-		scoreBounds: true, scoreCached: true, fewKept: true,
+		scoreBounds: true, scoreCached: true, fewKept: true, countOthers: true,
 	}
 	for _, p := range everyPath(t) {
 		if !elsewhere[p] {
