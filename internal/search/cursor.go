@@ -137,8 +137,40 @@ func (k *ranking) takeAhead(ctx context.Context) bool {
 	if cardinality(rows) < len(ids) {
 		return false
 	}
-	k.filter, k.rows, k.total = nil, rows, total
+	if k.only(ctx, rows); !k.countsAll() {
+		k.counted = nil
+	}
+	k.total = total
 	return true
+}
+
+// countsAll reports whether the scores of a page by cursor are those that its hits have among all documents. They need not be if documents
+// are sorted by distance: that would take longer on each page, because classes of about equal distance would have to be found again
+// from the first one on.
+func (k *ranking) countsAll() bool { return firstPoint(k.sort) == nil }
+
+// leaveSeen leaves out what earlier pages returned, from all parts.
+func (k *ranking) leaveSeen() {
+	if k.seen == nil {
+		return
+	}
+	less := func(rows []*roaring.Bitmap) []*roaring.Bitmap {
+		left := make([]*roaring.Bitmap, len(rows))
+		for seg := range rows {
+			left[seg] = roaring.AndNot(rows[seg], k.seen[seg])
+		}
+		return left
+	}
+	for i := range k.parts {
+		k.parts[i].rows = less(k.parts[i].rows)
+	}
+	switch {
+	case !k.countsAll():
+		k.counted = nil
+	case k.counted == nil:
+		k.counted = &rank.Allowed{Universe: k.rows}
+	}
+	k.rows, k.seen = less(k.rows), nil
 }
 
 // standing returns the place of a document, if its row is among the given rows by segment.

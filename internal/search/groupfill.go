@@ -13,7 +13,7 @@ import (
 
 // search is a round that ranks some of what the first one found.
 func (g *grouper) search(ctx context.Context, rows []*roaring.Bitmap, w window) (err error) {
-	g.last, err = g.k.within(rows, g.first).find(ctx, w)
+	g.last, err = g.k.within(ctx, rows, g.first).find(ctx, w)
 	if err == nil {
 		g.first.Degraded = g.first.Degraded || g.last.Degraded
 	}
@@ -21,9 +21,10 @@ func (g *grouper) search(ctx context.Context, rows []*roaring.Bitmap, w window) 
 }
 
 // within returns the ranking of some documents, which are among those that this one found.
-func (k *ranking) within(rows []*roaring.Bitmap, f *rankedHits) *ranking {
+func (k *ranking) within(ctx context.Context, rows []*roaring.Bitmap, f *rankedHits) *ranking {
 	in, request := *k, *k.request
-	in.filter, in.rows, in.request = nil, rows, &request
+	in.request = &request
+	in.only(ctx, rows)
 	switch { // the query is embedded once
 	case f.queryVector != nil:
 		request.Vector = f.queryVector

@@ -320,3 +320,42 @@ func TestHitsOfGroupsAreSharedWithTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestScoresOfSortedGroups ranks the hits of groups that sort them. Their scores are those of a search without groups, whatever the page:
+// a document with two words joined to one adds ranks to the rule of typos.
+func TestScoresOfSortedGroups(t *testing.T) {
+	l := newLibrary(t)
+	l.put("i", `{"filterableAttributes": ["kind"], "sortableAttributes": ["n"]}`, `{"id": 1, "t": "red hat", "kind": "a", "n": 1}`, `{"id": 2, "t": "redhat", "kind": "b", "n": 2}`,
+		`{"id": 3, "t": "red big hat", "kind": "a", "n": 3}`, `{"id": 4, "t": "hat", "kind": "c", "n": 4}`, `{"id": 5, "t": "red", "kind": "c", "n": 5}`)
+	score := map[int]float64{}
+	for _, h := range l.answer("i", Request{Query: "red hat", Limit: 20, ShowRankingScore: true}).Hits {
+		score[h.ID] = h.Score
+	}
+	hits := 0
+	for offset := range 3 {
+		for limit := range 3 {
+			r := Request{Query: "red hat", Offset: offset, Limit: limit + 1, ShowRankingScore: true, GroupBy: &GroupBy{Attribute: "kind", Hits: 2, Sort: []string{"n:desc"}}}
+			var a struct {
+				Groups []struct {
+					Hits []struct {
+						ID    int     `json:"id"`
+						Score float64 `json:"_rankingScore"`
+					}
+				}
+			}
+			if err := json.Unmarshal([]byte(l.whole("i", r)), &a); err != nil {
+				t.Fatal(err)
+			}
+			for _, g := range a.Groups {
+				for _, h := range g.Hits {
+					if hits++; h.Score != score[h.ID] {
+						t.Errorf("offset %d, limit %d: document %d has score %v, want %v", offset, limit+1, h.ID, h.Score, score[h.ID])
+					}
+				}
+			}
+		}
+	}
+	if hits < 12 {
+		t.Errorf("only %d hits", hits)
+	}
+}

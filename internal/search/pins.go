@@ -27,7 +27,9 @@ func (k *ranking) pin(pins []rule.Pin) {
 		if !cloned[seg] { // the bitmap may be shared
 			k.rows[seg], cloned[seg] = k.rows[seg].Clone(), true
 		}
-		k.rows[seg].Remove(uint32(row))
+		if k.rows[seg].Remove(uint32(row)); k.seen != nil && k.seen[seg].Contains(uint32(row)) { // on an earlier page
+			continue
+		}
 		hit := rank.Hit{Segment: seg, Row: row, ID: k.view.Segments[seg].DocID(row), Score: 1}
 		if k.request.ShowRankingScoreDetails {
 			hit.Details = append(hit.Details, `{"pin":{"order":0,"position":`...)

@@ -39,6 +39,7 @@ type ranking struct {
 	facets   []facetField
 	filter   *boundFilter          // restricts the ranking; nil: rows does
 	rows     []*roaring.Bitmap     // by segment: what the filter allows, without the pins
+	counted  *rank.Allowed         // documents that scores are counted over, those of rows or filter among them; nil: these alone
 	pins     []pinnedHit[rank.Hit] // in the order of their places
 	ruled    bool                  // rules pin or scale
 	parts    []scaled              // of rows, if rules scale scores; nil: none does
@@ -146,14 +147,11 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 	}
 	stages.done("search > evaluate filter")
 	if k.ruled {
-		for seg, seen := range k.seen {
-			k.rows[seg] = roaring.AndNot(k.rows[seg], seen)
-		}
-		k.seen = nil
 		k.pin(effects.Pins)
 		if len(effects.Scales) > 0 {
 			k.scale(ctx, effects.Scales)
 		}
+		k.leaveSeen()
 		stages.done("search > apply rules")
 	}
 	return k, nil
@@ -275,13 +273,17 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 	if k.filter != nil {
 		allowed = k.filter.during(turns.Of(ctx))
 	}
-	rows := k.rows
+	rows, counted := k.rows, k.counted
 	if k.seen != nil {
+		if k.countsAll() {
+			counted = &rank.Allowed{Universe: rows, Filter: allowed}
+		}
 		allowed, rows = k.behind(allowed), nil
 	}
 	return &rank.Request{
 		Universe:   rows,
 		Filter:     allowed,
+		Counted:    counted,
 		Live:       k.view.LiveRows(),
 		Query:      r.Query,
 		Vectors:    vectors,
@@ -309,6 +311,17 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 		Plan:       k.plan,
 		Scoring:    k.scoring.during(turns.Of(ctx)),
 	}
+}
+
+// only has the ranking find some of its documents, as they rank among all of them.
+func (k *ranking) only(ctx context.Context, rows []*roaring.Bitmap) {
+	if k.counted == nil {
+		k.counted = &rank.Allowed{Universe: k.rows}
+		if k.filter != nil {
+			k.counted.Filter = k.filter.during(turns.Of(ctx))
+		}
+	}
+	k.filter, k.rows = nil, rows
 }
 
 // vectorQuery returns the vector that documents are compared with: the given one, or that of the query. If ranks is false, documents

@@ -53,6 +53,7 @@ func (k *ranking) scale(ctx context.Context, scales []rule.Scale) {
 		}
 	}
 	hidden := func(p scaled) bool { return p.factor == 0 }
+	k.counted = &rank.Allowed{Universe: slices.Clone(k.rows)} // scores are multiples of those without rules
 	if i := slices.IndexFunc(parts, hidden); i >= 0 {
 		for seg := range k.rows { // the bitmaps may be shared
 			k.rows[seg] = roaring.AndNot(k.rows[seg], parts[i].rows[seg])
@@ -119,8 +120,8 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 		r := k.rankRequest(ctx, part, vectors)
 		r.Universe = p.rows
 		if t := r.Threshold; t != nil {
-			threshold := *t / p.factor
-			r.Threshold = &threshold
+			least := unscaled(*t, p.factor)
+			r.Threshold = &least
 		}
 		found, err := rank.Search(ctx, ix, r)
 		if err != nil {
@@ -168,6 +169,20 @@ func product(x, y float64) float64 {
 		return math.Copysign(math.MaxFloat64, p)
 	}
 	return p
+}
+
+// unscaled returns the least score whose product with a factor reaches a threshold: rounding may move the quotient past it.
+func unscaled(threshold, factor float64) float64 {
+	const steps = 4 // products that underflow are all equal
+	least := threshold / factor
+	for range steps {
+		if product(least, factor) < threshold {
+			least = math.Nextafter(least, math.Inf(1))
+		} else if before := math.Nextafter(least, 0); product(before, factor) >= threshold {
+			least = before
+		}
+	}
+	return least
 }
 
 // scaleHit multiplies the scores of a hit, and adds the factor and its rules to the details.

@@ -101,7 +101,7 @@ func TestScaleStaysFinite(t *testing.T) {
 // TestScaleAgreesWithSortingAllScores compares pages with all hits, sorted by scores that are multiplied one by one.
 func TestScaleAgreesWithSortingAllScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	words := []string{"red", "hat", "fox", "moon", "rad", "hot"}
+	words := []string{"red", "hat", "fox", "moon", "rad", "hot", "redhat", "moonred"} // n-grams, too
 	type doc struct{ brand, size int }
 	for range 12 {
 		l := newLibrary(t)
@@ -112,7 +112,7 @@ func TestScaleAgreesWithSortingAllScores(t *testing.T) {
 			for range rng.IntN(30) + 1 {
 				id, d := len(all), doc{rng.IntN(4), rng.IntN(6)}
 				all[id] = d
-				docs = append(docs, fmt.Sprintf(`{"id": %d, "t": "%s %s %s", "brand": %d, "size": %d}`, id, words[rng.IntN(6)], words[rng.IntN(6)], words[rng.IntN(6)], d.brand, d.size))
+				docs = append(docs, fmt.Sprintf(`{"id": %d, "t": "%s %s %s", "brand": %d, "size": %d}`, id, words[rng.IntN(len(words))], words[rng.IntN(len(words))], words[rng.IntN(len(words))], d.brand, d.size))
 			}
 			l.put("i", "", docs...)
 		}
@@ -180,6 +180,34 @@ func pick(selected bool, factor float64) float64 {
 		return factor
 	}
 	return 1
+}
+
+// TestThresholdOfRoundedProducts scales a score of 0.3 by 3, which is a little less than 0.9, and thresholds near products.
+func TestThresholdOfRoundedProducts(t *testing.T) {
+	l := newLibrary(t)
+	l.put("i", `{"rankingRules": ["words"]}`, `{"id": 1, "t": "a b c"}`, `{"id": 2, "t": "a b c d"}`)
+	r := Request{Query: "a b c d e f g h i j", Limit: 20, Rules: rulesOf(t, scaling("", 3)), RankingScoreThreshold: threshold(0.9)}
+	if got := l.answer("i", r); ids(got) != "2" {
+		t.Errorf("hits %s, want only 2", ids(got))
+	}
+	rng := rand.New(rand.NewPCG(1, 3))
+	moved := 0
+	for range 10000 {
+		least, factor := rng.Float64(), rng.Float64()*4
+		s := unscaled(least, factor)
+		if product(s, factor) < least || product(math.Nextafter(s, 0), factor) >= least {
+			t.Fatalf("%v times %v is %v, and should just reach %v", s, factor, product(s, factor), least)
+		}
+		if s != least/factor {
+			moved++
+		}
+	}
+	if moved < 100 {
+		t.Errorf("only %d quotients were moved by rounding", moved)
+	}
+	for _, tt := range [][2]float64{{0, 2}, {1, 0x1p-1074}, {0.5, 1e308}, {0x1p-1074, 0x1p-1074}} { // these only have to end
+		unscaled(tt[0], tt[1])
+	}
 }
 
 // TestManyScales has more rules than the maximum number of parts.

@@ -116,7 +116,6 @@ func splitRequest(t *testing.T, r *rand.Rand) Request {
 		if r.IntN(3) == 0 {
 			q.GroupBy.Sort = []string{"n:desc"}
 		}
-		q.ShowRankingScore = false // scores may depend on which other documents are ranked
 	}
 	var rules []string
 	if r.IntN(4) == 0 {
