@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"svc/internal/budget"
 )
@@ -163,7 +164,7 @@ func TestAnswersAreBounded(t *testing.T) {
 func TestSlowestIsCutOff(t *testing.T) {
 	b := budget.New(1<<30, nil)
 	cs := &conns{open: map[*conn]struct{}{}}
-	ago := func(d time.Duration) int64 { return time.Now().Add(-d).UnixNano() }
+	ago := func(d time.Duration) int64 { return clock(time.Now().Add(-d)) }
 	open := func(held, moved int64, since time.Duration, blocked bool) *conn {
 		_, server := net.Pipe()
 		t.Cleanup(func() { server.Close() })
@@ -235,6 +236,33 @@ func TestLargeBodiesReserveMemoryFirst(t *testing.T) {
 	}
 }
 
+// ahead returns a time as it would be if the clock of the machine had been ahead by d, and was set right since.
+func ahead(t time.Time, d time.Duration) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(d/time.Second) << 30 // seconds of the time of day, not of the monotonic clock
+	return t
+}
+
+// TestSlowClientsAreCutOffAfterTheTimeOfDayIsSetBack has a client that was slow before.
+func TestSlowClientsAreCutOffAfterTheTimeOfDayIsSetBack(t *testing.T) {
+	if now := time.Now(); ahead(now, time.Hour).Round(0).Sub(now.Round(0)) != time.Hour {
+		t.Fatal("the layout of times has changed")
+	}
+	b := budget.New(1<<30, nil)
+	cs := &conns{open: map[*conn]struct{}{}, most: 10}
+	c := openConn(t, cs, true, true, 0)
+	a := b.Open(1 << 30)
+	if err := a.Hold(1 << 20); err != nil {
+		t.Fatal(err)
+	}
+	c.account.Store(a)
+	before := ahead(time.Now().Add(-time.Second), time.Hour)
+	c.since.Store(clock(before))
+	cs.relieved.Store(clock(before))
+	if cs.relieve(1); !c.cut.Load() {
+		t.Error("the slow client is not cut off")
+	}
+}
+
 // openConn counts a connection that has waited for its client since a given time.
 func openConn(t *testing.T, cs *conns, served, busy bool, since time.Duration) *conn {
 	t.Helper()
@@ -243,7 +271,7 @@ func openConn(t *testing.T, cs *conns, served, busy bool, since time.Duration) *
 	c := &conn{Conn: server, in: cs}
 	c.served.Store(served)
 	c.busy.Store(busy)
-	c.since.Store(time.Now().Add(-since).UnixNano())
+	c.since.Store(clock(time.Now().Add(-since)))
 	c.blocked.Store(true)
 	if !cs.take(c) {
 		t.Fatal("no room for a connection")
