@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 )
 
 // TestYield counts the steps of 0.1 ms that work gets done in a second of virtual time.
@@ -52,7 +53,7 @@ func TestARestIsAsLongAsItsSlice(t *testing.T) {
 		s.Begin()
 		w := Of(Beside(t.Context(), s))
 		for worked, want := range map[time.Duration]time.Duration{slice / 2: 0, 10 * slice: 30 * slice, time.Hour: maxRest} {
-			w.began.Store(time.Now().UnixNano())
+			w.began.Store(clock(time.Now()))
 			time.Sleep(worked)
 			before := time.Now()
 			w.Yield()
@@ -118,4 +119,31 @@ func TestYieldingIsReported(t *testing.T) {
 			}
 		}
 	})
+}
+
+// ahead returns a time as it would be if the clock of the machine had been ahead by d, and was set right since.
+func ahead(t time.Time, d time.Duration) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(d/time.Second) << 30 // seconds of the time of day, not of the monotonic clock
+	return t
+}
+
+// TestTheTimeOfDayIsSetBack has a search, a rest and a slice before it, and looks afterwards.
+func TestTheTimeOfDayIsSetBack(t *testing.T) {
+	now := time.Now()
+	if a := ahead(now, time.Hour); a.Round(0).Sub(now.Round(0)) != time.Hour || a.Sub(now) != 0 {
+		t.Fatalf("the layout of times has changed: %v", a)
+	}
+	s := new(Searches)
+	s.Begin()
+	s.EndAt(ahead(now.Add(-quiet), time.Hour))
+	s.rest(ahead(now.Add(-lull), time.Hour))
+	if s.Going() || s.Yielding() {
+		t.Errorf("searches before seem to go on: going %v, yielding %v", s.Going(), s.Yielding())
+	}
+	s.Begin()
+	w := newWorker(s, restFactor)
+	w.began.Store(clock(ahead(now.Add(-10*slice), time.Hour)))
+	if w.Yield() == 0 {
+		t.Error("work does not yield")
+	}
 }
