@@ -18,12 +18,16 @@ import (
 // monitorEvery is the maximum time between two wake-ups of the monitor as long as there are requests.
 const monitorEvery = 20 * time.Millisecond
 
-// woken is when it was woken last, in ns since 1970.
-var woken atomic.Int64
+// epoch is when the program started. woken is when the monitor was woken last, in ns since then by the monotonic clock: if the time of
+// day is set back, the monitor must not sleep until it comes back.
+var (
+	epoch = time.Now()
+	woken atomic.Int64
+)
 
 // monitorIsDue reports whether it is time to wake the monitor, and records that as done.
 func monitorIsDue() bool {
-	now, last := time.Now().UnixNano(), woken.Load()
+	now, last := int64(time.Since(epoch)), woken.Load()
 	return now-last >= int64(monitorEvery) && woken.CompareAndSwap(last, now)
 }
 

@@ -199,3 +199,15 @@ func TestOtherConnectionsAreNotWrapped(t *testing.T) {
 		t.Errorf("a closed one: %v", err)
 	}
 }
+
+// TestTheMonitorIsWokenWhateverTheTimeOfDay checks that the time of the last wake-up is one of the monotonic clock.
+func TestTheMonitorIsWokenWhateverTheTimeOfDay(t *testing.T) {
+	defer woken.Store(woken.Load())
+	woken.Store(-int64(time.Hour))
+	if !monitorIsDue() || monitorIsDue() {
+		t.Error("the monitor must be woken once")
+	}
+	if at := time.Duration(woken.Load()); at < 0 || at > time.Since(epoch) {
+		t.Errorf("it was woken %v after the start of the program", at)
+	}
+}
