@@ -415,11 +415,15 @@ func (r *Reader) step(ctx context.Context, a Applier) error {
 			wait = pollTime
 		}
 	})
+	asked := time.Now()
 	t, err := r.source.log(ctx, at, wait)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
+	if now.Sub(asked) > wait+pollTime { // the answer may have been on its way for most of this, during a partition
+		now = asked
+	}
 	r.note(func(s *progress) {
 		s.end = Position{at.Term, at.Run, t.End}
 	})
