@@ -239,6 +239,25 @@ func TestSuggestionsEndWithTheirIndex(t *testing.T) {
 	}
 }
 
+// TestSuggestionsAreTriedAgain makes suggestions that cannot be written, because an alias has their name. They are written once the alias
+// is deleted, even if the index has not changed.
+func TestSuggestionsAreTriedAgain(t *testing.T) {
+	c, look := suggesting(t, Options{})
+	const want = "[boots:words 2 2 red:words 2 2]"
+	c.wait(c.json("PATCH", "/indexes/goods/settings", `{"suggestions": {"minCount": 2}}`))
+	c.wait(c.json("POST", "/indexes/goods/documents", `[{"id": 1, "t": "red boots"}, {"id": 2, "t": "red boots"}]`))
+	c.wait(c.json("POST", "/indexes/other/documents", `[{"id": 1}]`))
+	c.json("PUT", "/aliases/goods_suggestions", `{"indexUid": "other"}`)
+	if look(); c.suggestions("goods_suggestions") == want {
+		t.Fatal("there is no alias with their name")
+	}
+	c.json("DELETE", "/aliases/goods_suggestions", ``)
+	look()
+	if got := c.suggestions("goods_suggestions"); got != want {
+		t.Errorf("without the alias: %s, want %s", got, want)
+	}
+}
+
 // TestSuggestWithOtherInstances uses a remote that knows the message for words, and one of an earlier version.
 func TestSuggestWithOtherInstances(t *testing.T) {
 	for what, tt := range map[string]struct {

@@ -35,6 +35,7 @@ import (
 const (
 	lookEvery  = 20 * time.Second // for indexes that want suggestions
 	buildEvery = time.Hour
+	retryAfter = 5 * time.Minute // of an error
 )
 
 // maxQueries is how many queries of the analytics are read for an index.
@@ -68,7 +69,8 @@ type Builder struct {
 
 // made is the last index of suggestions of an index.
 type made struct {
-	at       time.Duration // since the start of the program
+	at       time.Duration // since the start of the program; after an error it is earlier, so that the next try comes soon
+	complete bool          // it was written, as far as is known
 	settings *settings.Suggestions
 	state    uint64 // generation of the index
 	counted  uint64 // searches in it that had been counted
@@ -159,13 +161,21 @@ func (b *Builder) note(uid string, m *made, what string, err error) {
 	}
 }
 
-// waits reports whether the last task is not finished.
+// waits reports whether the last task is not finished. It notes whether the task failed.
 func (b *Builder) waits(m *made) bool {
 	if m.last == nil {
 		return false
 	}
 	t, err := b.o.Queue.Task(*m.last, nil)
-	return err == nil && !t.Status.Finished()
+	switch {
+	case err != nil:
+	case !t.Status.Finished():
+		return true
+	case t.Status != task.Succeeded:
+		m.complete = false
+	}
+	m.last = nil
+	return false
 }
 
 // end deletes the suggestions of a deleted index. over says that nothing is left to do.
@@ -206,10 +216,15 @@ func (b *Builder) end(to string, m *made) (over bool, err error) {
 }
 
 // refresh makes the suggestions of an index if they are due, and writes the changes.
-func (b *Builder) refresh(uid string, m *made, now time.Duration) error {
+func (b *Builder) refresh(uid string, m *made, now time.Duration) (err error) {
 	if b.waits(m) {
 		return nil
 	}
+	defer func() {
+		if err != nil {
+			m.complete, m.at = false, now+retryAfter-buildEvery
+		}
+	}()
 	ix := b.o.Catalog.Get(uid)
 	if ix == nil {
 		return nil
@@ -227,7 +242,7 @@ func (b *Builder) refresh(uid string, m *made, now time.Duration) error {
 	if err != nil {
 		return err
 	}
-	same := m.settings != nil && reflect.DeepEqual(wanted, m.settings) && m.state == v.Generation && m.counted == counted
+	same := m.complete && reflect.DeepEqual(wanted, m.settings) && m.state == v.Generation && m.counted == counted
 	m.settings, m.at, m.state, m.counted = wanted, now, v.Generation, counted
 	if same {
 		return nil
@@ -245,7 +260,9 @@ func (b *Builder) refresh(uid string, m *made, now time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return b.write(uid, m, all)
+	err = b.write(uid, m, all)
+	m.complete = err == nil
+	return err
 }
 
 // queries returns the queries of an index that found something, the most frequent first, and the number of counted searches.
