@@ -258,9 +258,8 @@ func (f *Formatter) appendObject(dst, object []byte) ([]byte, error) {
 			if f.member = nil; outer == 0 && value[0] == '"' {
 				f.member = key
 			}
-			if f.rest, f.tail = nil, nil; outer == 0 && len(f.tails) > 0 && bytes.Equal(f.tails[0].Key(), key) {
-				f.tail, f.tails = &f.tails[0], f.tails[1:]
-				f.rest = f.tail
+			if f.rest, f.tail = nil, nil; outer == 0 {
+				f.takeTail(key)
 			}
 			dst, err = f.appendValue(dst, value)
 		}
@@ -268,6 +267,17 @@ func (f *Formatter) appendObject(dst, object []byte) ([]byte, error) {
 		return err
 	})
 	return append(dst, '}'), err
+}
+
+// takeTail takes the tail of a member of the document, if it has one. Members before it may have tails that are not needed: they have
+// none of the paths that are shown below them.
+func (f *Formatter) takeTail(key []byte) {
+	for i := range f.tails {
+		if t := &f.tails[i]; bytes.Equal(t.Key(), key) {
+			f.rest, f.tail, f.tails = t, t, f.tails[i+1:]
+			return
+		}
+	}
 }
 
 // appendValue appends a value, formatted by the options of its path. Values that no option changes are copied

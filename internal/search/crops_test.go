@@ -104,3 +104,17 @@ func (l *library) croppedAsWhole(r *Request) (formatted []string) {
 	}
 	return formatted
 }
+
+// TestCropsBehindHiddenTexts crops all displayed attributes, and shows none uncropped. A long text whose attribute is not displayed, but
+// would be below it, is read only at its beginning, too. Texts behind it are cropped as without it.
+func TestCropsBehindHiddenTexts(t *testing.T) {
+	long := strings.Repeat("filler words here ", 5000)
+	for _, displayed := range []string{`["a.b", "z"]`, `["z"]`, `["z", "c.d", "a.b.c"]`} {
+		l := newLibrary(t)
+		l.put("i", `{"displayedAttributes": `+displayed+`}`, fmt.Sprintf(`{"id": 1, "a": %q, "c": %q, "z": %q}`, long, long, long+"red hat end"))
+		r := Request{Query: "red hat", Limit: 9, AttributesToRetrieve: []string{"id"}, AttributesToCrop: []string{"*"}, CropLength: 4, CropMarker: "~"}
+		if got, want := fmt.Sprint(l.answer("i", r).Hits[0].Formatted), "map[z:~here red hat end]"; got != want {
+			t.Errorf("displayed %s: %s, want %s", displayed, got, want)
+		}
+	}
+}
