@@ -43,6 +43,14 @@ func (c *page) skips(n int) bool {
 	return n <= c.skip && c.s.rounds == nil && c.s.r.Threshold == nil && (v == nil || !v.Only) && (c.distinct == nil || unseen(c))
 }
 
+// passed returns how many documents of the least set are passed over, whatever order they have.
+func passed(s *search) int {
+	if c := &s.out; c.distinct == nil && c.groups == nil && c.skips(c.skip) {
+		return c.skip
+	}
+	return 0
+}
+
 // dropRows removes documents from the candidates, because their scores are below the threshold.
 func (c *page) dropRows(r rows) { c.candidates = c.candidates.andNot(r) }
 

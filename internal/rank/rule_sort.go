@@ -60,7 +60,7 @@ func (r *fieldSort) openQueue(s *search, b *bucket, _ int) split {
 func (r *fieldSort) queue(s *search, b *bucket, in rows) (next func() (*bucket, verdict)) {
 	q := newValueQueue(&s.scratch, in, columnsOf(s.ix, r.field), r.desc)
 	return func() (*bucket, verdict) {
-		value, found := q.next()
+		value, found := q.next(passed(s))
 		if found == nil {
 			return nil, verdict{}
 		}

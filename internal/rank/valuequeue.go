@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"svc/segment"
-	"svc/segment/rowlist"
 )
 
 // valueQueue gives documents by their values in the columns of a field. It sorts no more of them than are taken: an incremental
@@ -14,7 +13,6 @@ type valueQueue struct {
 	desc  bool
 	size  int // segments of the index
 	parts []queuePart
-	found []uint32
 }
 
 // queuePart has the documents of a segment that were not taken.
@@ -24,6 +22,7 @@ type queuePart struct {
 	rows    []uint32
 	keys    []sortKey // those taken are before begin
 	begin   int
+	end     int   // of the keys with the least value, once run has counted them
 	sorted  int   // keys from begin to here are in order, and below all from here on
 	bounds  []int // above sorted, the lowest last: keys before a bound are below those from it on
 	spare   int   // how many uneven divisions are accepted
@@ -54,57 +53,73 @@ func newValueQueue(s *scratch, of rows, columns []*segment.Column, desc bool) *v
 	return q
 }
 
-// next takes the documents with the next value. It returns nil at the end.
-func (q *valueQueue) next() (value SortValue, found rows) {
+// next takes the documents with the next value, and those with further values while they are no more than pass together. The value is
+// the last one. It returns nil at the end.
+func (q *valueQueue) next(pass int) (value SortValue, found rows) {
 	if len(q.parts) == 0 {
 		return value, nil
 	}
-	value = q.parts[0].value
-	for i := 1; i < len(q.parts); i++ {
-		if v := &q.parts[i].value; v.Compare(&value, q.desc) < 0 {
-			value = *v
+	lists := make([][]uint32, q.size)
+	for n := 0; len(q.parts) > 0 && (n == 0 || n < pass); {
+		least := q.parts[0].value
+		for i := 1; i < len(q.parts); i++ {
+			if v := &q.parts[i].value; v.Compare(&least, q.desc) < 0 {
+				least = *v
+			}
+		}
+		size := 0
+		for i := range q.parts {
+			if p := &q.parts[i]; p.value.Compare(&least, q.desc) == 0 {
+				size += p.run()
+			}
+		}
+		if n > 0 && n+size > pass {
+			break
+		}
+		value, n = least, n+size
+		for i := 0; i < len(q.parts); i++ {
+			p := &q.parts[i]
+			if p.value.Compare(&least, q.desc) != 0 {
+				continue
+			}
+			if lists[p.segment] = p.take(lists[p.segment]); p.begin == len(p.keys) {
+				q.parts = slices.Delete(q.parts, i, i+1)
+				i--
+			} else {
+				p.settle(q.desc)
+			}
 		}
 	}
-	found = make(rows, q.size)
-	for i := 0; i < len(q.parts); i++ {
-		p := &q.parts[i]
-		if p.value.Compare(&value, q.desc) != 0 {
-			continue
-		}
-		q.found = p.take(q.found[:0])
-		found[p.segment] = rowlist.FromRows(q.found)
-		if p.begin == len(p.keys) {
-			q.parts = slices.Delete(q.parts, i, i+1)
-			i--
-		} else {
-			p.settle(q.desc)
-		}
-	}
-	return value, found
+	return value, ofLists(lists)
 }
 
 // settle finds the least key and its value.
 func (p *queuePart) settle(desc bool) {
-	p.sort()
+	p.sort(p.begin)
 	p.value = p.keys[p.begin].value(p.column, desc)
 }
 
-// take appends the rows with the value of the least key, ascending.
-func (p *queuePart) take(dst []uint32) []uint32 {
-	first := p.keys[p.begin]
-	for p.begin < len(p.keys) {
-		if p.sort(); !p.keys[p.begin].alike(first) {
+// run returns how many rows have the value of the least key.
+func (p *queuePart) run() int {
+	for p.end = max(p.end, p.begin+1); p.end < len(p.keys); p.end++ {
+		if p.sort(p.end); !p.keys[p.end].alike(p.keys[p.begin]) {
 			break
 		}
+	}
+	return p.end - p.begin
+}
+
+// take appends the rows that run has counted.
+func (p *queuePart) take(dst []uint32) []uint32 {
+	for ; p.begin < p.end; p.begin++ {
 		dst = append(dst, p.rows[p.keys[p.begin].entry()])
-		p.begin++
 	}
 	return dst
 }
 
-// sort sorts some more keys if all that are sorted were taken. Some keys must be left.
-func (p *queuePart) sort() {
-	for p.begin == p.sorted {
+// sort sorts some more keys if those before at are all that are sorted. It must be the index of a key.
+func (p *queuePart) sort(at int) {
+	for at == p.sorted {
 		last := len(p.bounds) - 1
 		end := p.bounds[last]
 		keys := p.keys[p.sorted:end]

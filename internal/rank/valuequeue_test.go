@@ -14,13 +14,13 @@ import (
 )
 
 // TestValueQueueAgainstCosts takes documents from a queue until it is empty. They must come in the order of the costs of a list, all
-// documents with a value at once.
+// documents with a value at once, and several values together if they may.
 func TestValueQueueAgainstCosts(t *testing.T) {
 	defer func(n int) { shortRange = n }(shortRange)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	divided, uneven := 0, 0
+	divided, uneven, merged := 0, 0, 0
 	for round := range 200 {
 		shortRange = 9 + rng.IntN(30)
 		parts := make([][]*document, 1+rng.IntN(4))
@@ -60,39 +60,52 @@ func TestValueQueueAgainstCosts(t *testing.T) {
 			s := &scratch{memory: new(memory)}
 			costs := make([]uint32, len(all))
 			values := sortCosts(s, all, columns, desc, costs)
+			ofCost := func(cost int) rows {
+				r := make(rows, len(in))
+				for i, e := range all {
+					if costs[i] == uint32(cost) {
+						if r[e.segment] == nil {
+							r[e.segment] = roaring.New()
+						}
+						r[e.segment].Add(e.row)
+					}
+				}
+				return r
+			}
 			q := newValueQueue(s, in, columns, desc)
 			for i := range q.parts {
 				if divided += len(q.parts[i].bounds); rng.IntN(10) == 0 {
 					q.parts[i].spare = 0
 				}
 			}
-			for cost := range values {
-				want := make(rows, len(in))
-				for i, e := range all {
-					if costs[i] == uint32(cost) {
-						if want[e.segment] == nil {
-							want[e.segment] = roaring.New()
-						}
-						want[e.segment].Add(e.row)
+			for cost := 0; cost < len(values); cost++ {
+				pass := rng.IntN(2) * rng.IntN(40)
+				want, n := ofCost(cost), 0
+				for n = want.count(); n < pass && cost+1 < len(values); cost++ {
+					more := ofCost(cost + 1)
+					if n += more.count(); n > pass {
+						break
 					}
+					want = want.or(more)
+					merged++
 				}
 				for i := range q.parts {
 					if q.parts[i].spare == 0 {
 						uneven++
 					}
 				}
-				value, got := q.next()
+				value, got := q.next(pass)
 				if value.Compare(&values[cost], desc) != 0 || !got.andNot(want).isEmpty() || !want.andNot(got).isEmpty() {
 					t.Fatalf("round %d, descending %t: part %d is %v with value %v, want %v with %v", round, desc, cost, got, value, want, values[cost])
 				}
 			}
-			if _, got := q.next(); got != nil {
+			if _, got := q.next(rng.IntN(2)); got != nil {
 				t.Fatalf("round %d, descending %t: %v after the last document", round, desc, got)
 			}
 		}
 	}
-	if divided == 0 || uneven == 0 {
-		t.Errorf("%d divisions, %d parts sorted without", divided, uneven)
+	if divided == 0 || uneven == 0 || merged == 0 {
+		t.Errorf("%d divisions, %d parts sorted without, %d values together with earlier ones", divided, uneven, merged)
 	}
 }
 
