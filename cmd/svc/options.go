@@ -228,7 +228,7 @@ func (o *options) limits() index.Options {
 	}
 	l.MaxIndexingMemory /= int64(o.ConcurrentIndexes)
 	if l.MaxIndexingThreads == 0 {
-		l.MaxIndexingThreads = runtime.NumCPU()
+		l.MaxIndexingThreads = runtime.GOMAXPROCS(0) // that Go takes from the processors and the CPU limit of a container
 		l.YieldingThreads = l.MaxIndexingThreads - max(l.MaxIndexingThreads/2, 1)
 	}
 	return l

@@ -48,7 +48,7 @@ func (t *threads) UnmarshalText(text []byte) error {
 	case "":
 		*t = 0
 	case "unlimited":
-		*t = threads(runtime.NumCPU())
+		*t = threads(runtime.GOMAXPROCS(0))
 	default:
 		n, err := strconv.ParseUint(s, 10, 16)
 		if err != nil || n == 0 {
