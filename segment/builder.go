@@ -39,6 +39,7 @@ type Builder struct {
 	docs     documentWriter
 	raw      []byte // of the open document
 	words    inverter
+	runs     wordRuns       // words that are no longer in memory
 	analysis []AnalysisPart // nil: not recorded
 	presence fieldTable[rowSet]
 	dotted   fieldTable[rowSet] // keys
@@ -54,7 +55,7 @@ type Builder struct {
 
 	// Used while writing the prefixes of the words.
 	order    []wordOrder
-	lists    sequentialLists
+	lists    wordLists
 	prefixes []uint64
 	frequent *frequentWords
 }
@@ -100,7 +101,7 @@ func NewBuilder(o BuilderOptions) *Builder {
 
 // Reset forgets all rows. A Builder with a Spool ends with it.
 func (b *Builder) Reset() {
-	_, _ = b.docs.spool.Close(), b.concordances.spool.Close() // the rest of a temporary file does no harm
+	_, _, _ = b.docs.spool.Close(), b.concordances.spool.Close(), b.runs.close() // the rest of a temporary file does no harm
 	*b = Builder{options: b.options, columns: NewColumnSet(0, b.options.Columns)}
 	b.docs.place, b.docs.shared = b.options.Spool, b.options.Dictionaries
 	for _, shape := range b.options.Embedders {
@@ -183,7 +184,7 @@ func (b *Builder) Rows() int { return len(b.docIDs) }
 
 // MemoryBytes returns about what the builder holds.
 func (b *Builder) MemoryBytes() int64 {
-	n := int64(cap(b.docIDs)*4+cap(b.ids.ends)*4+cap(b.ids.text)) + b.docs.memoryBytes() + b.words.memoryBytes() + b.concordances.memoryBytes() +
+	n := int64(cap(b.docIDs)*4+cap(b.ids.ends)*4+cap(b.ids.text)) + b.docs.memoryBytes() + b.words.memoryBytes() + b.runs.memoryBytes() + b.concordances.memoryBytes() +
 		b.columns.memoryBytes() + b.geo.memoryBytes() + b.shapes.memoryBytes() + b.elements.memoryBytes()
 	for i := range b.vectors {
 		n += b.vectors[i].memoryBytes()
@@ -199,6 +200,13 @@ func (b *Builder) MemoryBytes() int64 {
 	return n
 }
 
+// forget releases what Write uses for the words.
+func (b *Builder) forget() {
+	b.order, b.lists, b.prefixes = nil, nil, nil
+	b.frequent.close()
+	b.frequent = nil
+}
+
 // Info describes a written segment.
 type Info struct {
 	Rows          int
@@ -209,6 +217,11 @@ type Info struct {
 // Write writes all rows to a new file, syncs it and closes it. The caller makes its name durable. After an error, including that of a
 // done context, no file is left.
 func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, error) {
+	if len(b.runs.runs) > 0 {
+		if err := b.spillWords(); err != nil {
+			return Info{}, fmt.Errorf("cannot write segment %s: %w", name, err)
+		}
+	}
 	f, err := createFile(fs, name, b.options.Throttle)
 	if err != nil {
 		return Info{}, err
@@ -220,9 +233,9 @@ func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, erro
 		}
 	}()
 	rows := len(b.docIDs)
-	defer func() { b.order, b.lists, b.prefixes, b.frequent = nil, sequentialLists{}, nil, nil }()
+	defer b.forget()
 	b.words.settle()
-	f.limit(int(max(b.words.slabs.size, b.words.words.arena.size)), "words in memory")
+	f.limit(int(b.words.largest()), "words in memory")
 	for i := range sectionKinds {
 		if k := &sectionKinds[i]; k.build != nil {
 			if err := k.build(ctx, b, f); err != nil {

@@ -171,6 +171,9 @@ func (v *inverter) occurs(l *wordList, row uint32, position uint16) {
 // arrives.
 func (l *wordList) endRow() { l.tail[l.held-1] |= endOfRow }
 
+// largest returns the bytes of the larger one of the two arenas, whose addresses have 32 bits.
+func (v *inverter) largest() int64 { return max(v.slabs.size, v.words.arena.size) }
+
 func (v *inverter) memoryBytes() int64 {
 	return v.words.memoryBytes() + v.slabs.memoryBytes() + int64(cap(v.rests))
 }
@@ -179,7 +182,7 @@ func (v *inverter) memoryBytes() int64 {
 // look at their text, which is elsewhere in memory.
 type wordOrder struct {
 	head   uint64 // first 8 bytes of the word, zero-padded, big-endian
-	number uint32 // in the inverter; once its posting is written, the address of its list in sequentialLists
+	number uint32 // in the inverter; once its posting is written, the address of its list in wordLists
 	field  uint16
 	size   uint16 // of the word
 }
@@ -312,6 +315,13 @@ type listBuffers struct {
 	code      []byte // of the last field
 }
 
+// wordLists has the lists of words while prefixes are built from them.
+type wordLists interface {
+	// list returns the first row of a list, the uvarint distances − 1 of the others, and the positions, valid until forget.
+	list(address uint32) (first uint32, list, positions []byte)
+	forget()
+}
+
 // sequentialLists has copies of lists of an inverter in the order of their words. Reading the originals in that order would miss the
 // caches of the processor at each word.
 //
@@ -343,7 +353,7 @@ func (s *sequentialLists) add(fr fieldRows, list []byte) uint32 {
 	return address
 }
 
-// list returns the first row of a list, the distances of the others and the positions.
+// list implements wordLists. Its result stays valid.
 func (s *sequentialLists) list(address uint32) (first uint32, list, positions []byte) {
 	b := s.chunks[address>>sequentialChunkBits][address&(sequentialChunkBytes-1):]
 	row, n := binary.Uvarint(b)
@@ -354,3 +364,5 @@ func (s *sequentialLists) list(address uint32) (first uint32, list, positions []
 	b = b[n:]
 	return uint32(row), b[:size], b[size : size+more]
 }
+
+func (s *sequentialLists) forget() {}

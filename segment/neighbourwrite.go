@@ -19,13 +19,17 @@ type frequentWord struct {
 	rows    int    // in the field where it has most
 	posting []byte // the posting, from base on; nil where it can be read elsewhere
 	base    int
+	at      int // of the posting in apart
+	size    int // likewise
 }
 
 // frequentWords gathers them while postings are written.
 type frequentWords struct {
-	least int  // rows
-	keep  bool // the postings
+	least int      // rows
+	keep  bool     // the postings
+	apart *spooled // has the postings; nil: they are in memory
 	list  []frequentWord
+	err   error // of apart
 }
 
 // spellingMark begins the entries of spellings, whose neighbours are not needed.
@@ -51,7 +55,16 @@ func (q *frequentWords) add(word []byte, fields []fieldRows, offset uint64, post
 		return
 	}
 	w := frequentWord{word: bytes.Clone(word), offset: offset, rows: most, base: base}
-	if q.keep {
+	switch {
+	case q.keep && q.apart != nil:
+		if err := q.apart.write(zeros[:-q.apart.size&(postingAlign-1)]); err != nil && q.err == nil {
+			q.err = err
+		}
+		w.at, w.size = q.apart.size, len(posting)
+		if err := q.apart.write(posting); err != nil && q.err == nil {
+			q.err = err
+		}
+	case q.keep:
 		w.posting = bytes.Clone(posting)
 	}
 	if q.list = append(q.list, w); len(q.list) == 2*maxNeighbourWords {
@@ -78,10 +91,36 @@ func (q *frequentWords) choose() []frequentWord {
 	return list
 }
 
+// load sets the postings of words that are in a file.
+func (q *frequentWords) load(words []frequentWord) error {
+	if q.apart == nil || q.err != nil {
+		return q.err
+	}
+	all, err := q.apart.bytes()
+	if err != nil {
+		return err
+	}
+	for i := range words {
+		w := &words[i]
+		w.posting = all[w.at : w.at+w.size]
+	}
+	return nil
+}
+
+// close removes the file of postings, if there is one.
+func (q *frequentWords) close() {
+	if q != nil && q.apart != nil {
+		_ = q.apart.empty() // the next open of the index removes what is left
+	}
+}
+
 // buildNeighbours computes pairs from the postings that were just written; frequent has copies of them.
 func buildNeighbours(_ context.Context, b *Builder, f *fileWriter) error {
 	of := neighbourSource{}
 	words := b.frequent.choose()
+	if err := b.frequent.load(words); err != nil {
+		return err
+	}
 	for _, w := range words {
 		p, _ := readPosting(nil, w.posting, uint64(w.base))
 		of.postings = append(of.postings, p)

@@ -14,7 +14,7 @@ import (
 // shorter ones.
 type prefixGroup struct {
 	order  []wordOrder // all words of the segment
-	lists  *sequentialLists
+	lists  wordLists
 	rows   int // of the segment
 	worked func(n int)
 
@@ -57,7 +57,7 @@ type prefixField struct {
 
 // prefixWord is a word with the number of the longest prefix in the group.
 type prefixWord struct {
-	address uint32 // in sequentialLists
+	address uint32 // in wordLists
 	node    int32
 }
 
@@ -90,7 +90,7 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 	}
 	f.begin(tagPrefixPosts, 0)
 	w := prefixWriter{post: postingWriter{w: f}}
-	g := prefixGroup{order: b.order, lists: &b.lists, rows: len(b.docIDs), worked: f.worked}
+	g := prefixGroup{order: b.order, lists: b.lists, rows: len(b.docIDs), worked: f.worked}
 	keys := b.prefixes
 	slices.Sort(keys)
 	for len(keys) > 0 {
@@ -100,7 +100,7 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 		}
 		keys = keys[n:]
 	}
-	b.lists = sequentialLists{} // a copy of all lists, which the builder's memory does not count: other sections take long as well
+	b.lists = nil // a copy of all lists, which the builder's memory does not count: other sections take long as well
 	f.end()
 	f.add(tagPrefixes, 0, w.table())
 	return nil
@@ -198,6 +198,7 @@ func (g *prefixGroup) uniteField(f *prefixField) {
 		u.row, u.rowAt, u.nextAt = noRow, 0, 0
 	}
 	g.cursors = g.cursors[:0]
+	g.lists.forget()
 	total, from := 0, uint32(noRow)
 	for _, w := range f.words {
 		first, list, positions := g.lists.list(w.address)

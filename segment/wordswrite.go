@@ -15,10 +15,14 @@ const loadedWords = 32
 
 // buildWords writes postings and dictionary, and leaves the input of the prefixes in b.
 func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
+	if len(b.runs.runs) > 0 {
+		return buildWordsOfRuns(b, f)
+	}
 	order := b.words.sorted(f.worked)
 	d := newDictionaryWriter(f, len(order), newFrequentWords(len(b.docIDs), true))
 	d.filter = fst.NewFilterWriter(len(order))
 	var counter prefixCounter
+	lists := new(sequentialLists)
 	var buffers listBuffers
 	var fields []fieldRows
 	var few [entryWord]byte
@@ -35,7 +39,7 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 			fr := b.words.field(order[i], &buffers)
 			fields = append(fields, fr)
 			if b.options.Prefixes {
-				order[i].number = b.lists.add(fr, buffers.list)
+				order[i].number = lists.add(fr, buffers.list)
 			}
 			f.worked(wordWork + len(fr.rows))
 		}
@@ -47,7 +51,7 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	if err := d.finish(); err != nil {
 		return err
 	}
-	b.order, b.prefixes, b.frequent = order, counter.finish(), d.frequent
+	b.order, b.prefixes, b.lists, b.frequent = order, counter.finish(), lists, d.frequent
 	return nil
 }
 
