@@ -225,6 +225,9 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 	if k.builder.MemoryBytes() < k.share() {
 		return nil
 	}
+	if spilled, err := k.builder.Spill(k.share()); spilled || err != nil {
+		return err
+	}
 	if err := k.flush(); err != nil || k.w.valuesOnly {
 		return err
 	}
