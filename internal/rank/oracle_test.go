@@ -292,6 +292,11 @@ func (o *oracle) derive(n *onode) {
 	if split != nil && !slices.Equal(split, n.words) {
 		n.phrases[1] = [][]string{split}
 	}
+	letters := strings.Split(w, "")
+	apart := !gram && len(letters) >= 3 && len(letters) <= 6 && !o.byAttribute() && !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsLower(r) })
+	if apart && slices.ContainsFunc(o.docs, func(d *stored) bool { return o.phraseMatches(d, letters) }) {
+		n.phrases[1] = append(n.phrases[1], letters)
+	}
 }
 
 func (o *oracle) infix(field string) bool {
