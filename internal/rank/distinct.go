@@ -123,14 +123,16 @@ func (d *Distinct) left(r rows) (rows, bool) {
 // kept.
 func (d *Distinct) single() bool { return singleValued(d.columns) }
 
-// unlike returns the documents of a set that are not known to share a value with a kept one.
+// unlike returns the documents of a set that are not known to share a value with a kept one. Of equal sets, a later call returns no
+// document that an earlier one did not.
 func (d *Distinct) unlike(r rows) rows {
+	known := d.excluded
 	if d.met != nil {
-		return r
+		known = d.out
 	}
 	out := make(rows, len(r))
 	for i := range r {
-		out[i] = d.excluded[i].without(r[i])
+		out[i] = known[i].without(r[i])
 	}
 	return out
 }

@@ -2,7 +2,9 @@ package rank
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"svc/internal/query"
@@ -42,6 +44,45 @@ func TestRoundsOnlyInFirstView(t *testing.T) {
 			t.Errorf("view %d: %v, want %v", n, found(got), found(&Result{Hits: before}))
 		}
 		before = got.Hits
+	}
+	ran.wants(t, distinctRetry)
+}
+
+// TestRoundsKeepKnownDuplicatesOut compares searches in rounds with others while distinct changes from marking duplicates to noting values.
+// The marked duplicates must stay out of later rounds: they may rank before the last hit, and the rounds end at the first document behind it.
+func TestRoundsKeepKnownDuplicatesOut(t *testing.T) {
+	defer func(c, l, r, h, m int) { classRows, listRows, retryRows, retryHits, maxMarking = c, l, r, h, m }(classRows, listRows, retryRows, retryHits, maxMarking)
+	rng := rand.New(rand.NewPCG(5, 8))
+	ran := taken{}
+	for n := range 200 {
+		classRows, listRows, retryHits, maxMarking = 2, 3, 1+rng.IntN(3), 1+rng.IntN(4)
+		var parts [][]*document
+		id := 0
+		for range 1 + rng.IntN(2) {
+			var part []*document
+			for range 20 {
+				values := []any{"title", strings.Repeat("pear ", rng.IntN(4)) + "apple tart"}
+				if rng.IntN(2) == 0 {
+					values = append(values, "price", float64(rng.IntN(4)))
+				}
+				part = append(part, doc(id, values...))
+				id++
+			}
+			parts = append(parts, part)
+		}
+		request := &Request{Query: "apple tart", Distinct: "price", Limit: 1 + rng.IntN(8), MaxTotal: 1000}
+		var got [2]*Result
+		for i, most := range []int{4, 1000} {
+			retryRows = most
+			r := *request
+			var err error
+			if got[i], err = ran.search(build(t, parseSettings(t, `{}`), parts, nil), &r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found(got[0]) != found(got[1]) || got[0].Total != got[1].Total {
+			t.Fatalf("round %d, limit %d: %s of %d, want %s of %d", n, request.Limit, found(got[0]), got[0].Total, found(got[1]), got[1].Total)
+		}
 	}
 	ran.wants(t, distinctRetry)
 }
