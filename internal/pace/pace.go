@@ -43,7 +43,7 @@ func clock(t time.Time) int64 { return int64(t.Sub(epoch)) }
 type Searches struct {
 	running atomic.Int64
 	last    atomic.Int64 // end of the last one, by clock
-	rested  atomic.Int64 // end of the last rest of work, as by clock; 0: never
+	rested  atomic.Int64 // end of the last rest of work, by clock; 0: never
 	onYield atomic.Pointer[func()]
 }
 
