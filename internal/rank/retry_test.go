@@ -48,8 +48,9 @@ func TestRoundsOnlyInFirstView(t *testing.T) {
 	ran.wants(t, distinctRetry)
 }
 
-// TestRoundsKeepKnownDuplicatesOut compares searches in rounds with others while distinct changes from marking duplicates to noting values.
-// The marked duplicates must stay out of later rounds: they may rank before the last hit, and the rounds end at the first document behind it.
+// TestRoundsKeepKnownDuplicatesOut compares searches in rounds with others while distinct changes from marking duplicates to noting
+// values. The marked duplicates must stay out of later rounds: they may rank before the last hit, and rounds end at the first document
+// that is no tie with it.
 func TestRoundsKeepKnownDuplicatesOut(t *testing.T) {
 	defer func(c, l, r, h, m int) { classRows, listRows, retryRows, retryHits, maxMarking = c, l, r, h, m }(classRows, listRows, retryRows, retryHits, maxMarking)
 	rng := rand.New(rand.NewPCG(5, 8))
