@@ -47,7 +47,7 @@ type engineCost struct {
 }
 
 // engineNotes say what each engine does less than svc, or otherwise.
-const engineNotes = `svc answers over HTTP and ranks by its rules; the others rank by BM25, in process. They return the numbers of documents, svc the ids.
+const engineNotes = `svc runs with GOMAXPROCS=1, answers over HTTP and ranks by its rules; the others rank by BM25, in process. They return the numbers of documents, svc the ids.
 svc also looks for typos and prefixes in the kinds of plain words.
 `
 
@@ -141,8 +141,11 @@ func (m *measurement) runEngines(ctx context.Context) (*engines, error) {
 	return f, nil
 }
 
-// askServer measures svc with and without typos.
+// askServer measures svc with and without typos. Like the libraries, it has one thread.
 func (f *engines) askServer(ctx context.Context, m *measurement) error {
+	others := m.environment
+	m.environment = append(slices.Clone(others), "GOMAXPROCS=1")
+	defer func() { m.environment = others }()
 	s, err := m.start(ctx)
 	if err != nil {
 		return err
