@@ -50,7 +50,7 @@ type Server struct {
 	objects map[string]object
 	listed  map[string]object  // as of the last list that was not stale
 	uploads map[string]*upload // that are not completed, by their ids
-	begun   int                // uploads
+	started int                // number of uploads
 }
 
 type object struct {
@@ -60,7 +60,7 @@ type object struct {
 
 type upload struct {
 	name  string
-	begun time.Time
+	start time.Time
 	parts map[int][]byte
 }
 
@@ -82,7 +82,7 @@ func (s *Server) Objects() map[string][]byte {
 	return all
 }
 
-// Uploads returns the names of the objects that were begun in parts and not completed, sorted.
+// Uploads returns the names of the objects whose upload in parts has started and is not completed, sorted.
 func (s *Server) Uploads() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +155,8 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, body []byte, stale b
 	case r.Method == http.MethodGet && q.Has("uploads"):
 		s.listUploads(w, name, q.Get("prefix"), q.Get("upload-id-marker"))
 	case r.Method == http.MethodPost && q.Has("uploads"):
-		s.begun++
-		id := strconv.Itoa(s.begun)
+		s.started++
+		id := strconv.Itoa(s.started)
 		s.uploads[id] = &upload{name, time.Now(), map[int][]byte{}}
 		fmt.Fprintf(w, `<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>`, id)
 	case r.Method == http.MethodPut && q.Has("uploadId"):
@@ -264,7 +264,7 @@ func (s *Server) listUploads(w http.ResponseWriter, bucket, prefix, after string
 			answer.IsTruncated, answer.NextKeyMarker, answer.NextUploadIdMarker = true, answer.Upload[0].Key, answer.Upload[0].UploadId
 			break
 		}
-		answer.Upload = append(answer.Upload, listed{key, id, s.uploads[id].begun.UTC().Format("2006-01-02T15:04:05.000Z")})
+		answer.Upload = append(answer.Upload, listed{key, id, s.uploads[id].start.UTC().Format("2006-01-02T15:04:05.000Z")})
 	}
 	w.Header().Set("Content-Type", "application/xml")
 	_ = xml.NewEncoder(w).Encode(answer)
