@@ -16,13 +16,12 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestEntriesBeforeTheLastCatalogAreFetchedOnce restores one index and counts the reads of each object with entries.
-func TestEntriesBeforeTheLastCatalogAreFetchedOnce(t *testing.T) {
-	t.Parallel()
-	store := directory(t)
+// archiveOf publishes the creation of each index apart, and opens the publication.
+func archiveOf(t *testing.T, store bucket.Store, uids ...string) *Archive {
+	t.Helper()
 	h := newHost(t, store, nil)
 	h.published(h.w.Position())
-	for _, uid := range []string{"a", "b", "c"} {
+	for _, uid := range uids {
 		if _, err := h.queue.Enqueue(t.Context(), task.New{IndexUID: uid, Content: task.CreateIndex{}}); err != nil {
 			t.Fatal(err)
 		}
@@ -34,6 +33,14 @@ func TestEntriesBeforeTheLastCatalogAreFetchedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a
+}
+
+// TestEntriesBeforeTheLastCatalogAreFetchedOnce restores one index and counts the reads of each object with entries.
+func TestEntriesBeforeTheLastCatalogAreFetchedOnce(t *testing.T) {
+	t.Parallel()
+	store := directory(t)
+	a := archiveOf(t, store, "a", "b", "c")
 	opened := map[string]int{}
 	a.store = hooked{store, func(name string) {
 		if strings.HasPrefix(name, logPrefix) {
@@ -72,20 +79,7 @@ func (s *stumbling) Open(ctx context.Context, name string, from int64) (io.ReadC
 func TestAnIndexIsRestoredFromABusyStore(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
-	h := newHost(t, store, nil)
-	h.published(h.w.Position())
-	for _, uid := range []string{"a", "b"} {
-		if _, err := h.queue.Enqueue(t.Context(), task.New{IndexUID: uid, Content: task.CreateIndex{}}); err != nil {
-			t.Fatal(err)
-		}
-		h.idle()
-		h.published(h.w.Position())
-	}
-	h.stop()
-	a, err := Open(t.Context(), store, masterKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := archiveOf(t, store, "a", "b")
 	s := &stumbling{Store: store, read: map[string]int{}}
 	a.store = s
 	o := RestoreOptions{FS: vfs.OS, Dir: path.Join(filepath.ToSlash(t.TempDir()), "restored"), Index: "a", pause: time.Millisecond}
