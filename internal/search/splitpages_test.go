@@ -136,6 +136,15 @@ func splitRequest(t *testing.T, r *rand.Rand) Request {
 	return q
 }
 
+// splitPage draws a page: its first hit and its size, and for one search in three its number and its size as the search has them.
+func splitPage(r *rand.Rand) (offset, limit int, number, size *int) {
+	if r.IntN(3) > 0 {
+		return r.IntN(12), r.IntN(9), nil, nil
+	}
+	n, per := 1+r.IntN(4), 1+r.IntN(6)
+	return (n - 1) * per, per, &n, &per
+}
+
 // splitAnswer has the members of an answer that are compared.
 type splitAnswer struct {
 	Hits      []map[string]any
@@ -252,15 +261,9 @@ func TestSplitPages(t *testing.T) {
 			}
 			for range 6 {
 				page := q
-				page.Offset, page.Limit = r.IntN(12), r.IntN(9)
+				page.Offset, page.Limit, page.Page, page.HitsPerPage = splitPage(r)
+				exhaustive := page.Page != nil
 				uid := []string{"one", "many"}[r.IntN(2)]
-				exhaustive := r.IntN(3) == 0
-				if exhaustive {
-					n := r.IntN(4) + 1
-					per := 1 + r.IntN(6)
-					page.Page, page.HitsPerPage = &n, &per
-					page.Offset, page.Limit = (n-1)*per, per
-				}
 				facets := r.IntN(2) == 0
 				if !facets {
 					page.Facets = nil
@@ -340,14 +343,8 @@ func TestSplitFederatedPages(t *testing.T) {
 			drops := f.Distinct != nil || slices.ContainsFunc(queries, func(q asked) bool { return q.Distinct != nil })
 			for range 6 {
 				page := f
-				page.Offset, page.Limit = r.IntN(12), r.IntN(9)
-				exhaustive := r.IntN(3) == 0
-				if exhaustive {
-					n := r.IntN(4) + 1
-					per := 1 + r.IntN(6)
-					page.Page, page.HitsPerPage = &n, &per
-					page.Offset, page.Limit = (n-1)*per, per
-				}
+				page.Offset, page.Limit, page.Page, page.HitsPerPage = splitPage(r)
+				exhaustive := page.Page != nil
 				if page.Limit == 0 && drops && !exhaustive {
 					continue // counts all duplicates
 				}
