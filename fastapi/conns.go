@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"svc/internal/budget"
+	"svc/internal/monotonic"
 	"svc/internal/socket"
 )
 
@@ -28,8 +29,8 @@ type conns struct {
 	looked    time.Time     // when they were found
 	answering atomic.Int32  // requests
 	closed    chan struct{} // signals that a connection has closed; buffered for one
-	told      atomic.Int64  // when lack of room was last logged, by clock
-	relieved  atomic.Int64  // when slow clients were last cut off, by clock
+	told      atomic.Int64  // when lack of room was last logged, by monotonic.Nanos
+	relieved  atomic.Int64  // when slow clients were last cut off, by monotonic.Nanos
 	stopping  atomic.Bool   // connections are hung up
 }
 
@@ -52,7 +53,7 @@ type conn struct {
 
 	// Progress of the client: since when it sends or receives, how much, and whether the server is waiting for it.
 	writing atomic.Bool
-	since   atomic.Int64 // by clock
+	since   atomic.Int64 // by monotonic.Nanos
 	moved   atomic.Int64
 	blocked atomic.Bool
 	cut     atomic.Bool // cut off because the client was slow when memory was short
@@ -106,7 +107,7 @@ const tellPause = time.Minute
 
 // tell logs that there is no room for more connections.
 func (l listener) tell() {
-	now, last := clock(time.Now()), l.in.told.Load()
+	now, last := monotonic.Nanos(time.Now()), l.in.told.Load()
 	if now-last >= int64(tellPause) && l.in.told.CompareAndSwap(last, now) {
 		l.log.Warn("connection limit reached: closing idle and slow connections", "limit", l.in.most)
 	}
@@ -164,7 +165,7 @@ func (c *conn) begin(writing bool) {
 	if c.writing.Load() != writing || c.since.Load() == 0 {
 		c.writing.Store(writing)
 		c.moved.Store(0)
-		c.since.Store(clock(time.Now()))
+		c.since.Store(monotonic.Nanos(time.Now()))
 	}
 	c.blocked.Store(true)
 }
@@ -227,7 +228,7 @@ func (cs *conns) waiting(now time.Time) []slow {
 	var all []slow
 	for c := range cs.open {
 		began := c.since.Load()
-		took := time.Duration(clock(now) - began)
+		took := time.Duration(monotonic.Nanos(now) - began)
 		if c.blocked.Load() && !c.cut.Load() && took > slowGrace {
 			rank := 0
 			switch {
@@ -246,7 +247,7 @@ func (cs *conns) waiting(now time.Time) []slow {
 // relieve cuts off the slowest clients whose requests hold memory, until that amounts to the given number of bytes.
 func (cs *conns) relieve(bytes int64) {
 	now, last := time.Now(), cs.relieved.Load()
-	if clock(now)-last < int64(reliefPause) || !cs.relieved.CompareAndSwap(last, clock(now)) {
+	if monotonic.Nanos(now)-last < int64(reliefPause) || !cs.relieved.CompareAndSwap(last, monotonic.Nanos(now)) {
 		return
 	}
 	cs.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"svc/internal/budget"
+	"svc/internal/monotonic"
 )
 
 func repeated(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
@@ -164,7 +165,7 @@ func TestAnswersAreBounded(t *testing.T) {
 func TestSlowestIsCutOff(t *testing.T) {
 	b := budget.New(1<<30, nil)
 	cs := &conns{open: map[*conn]struct{}{}}
-	ago := func(d time.Duration) int64 { return clock(time.Now().Add(-d)) }
+	ago := func(d time.Duration) int64 { return monotonic.Nanos(time.Now().Add(-d)) }
 	open := func(held, moved int64, since time.Duration, blocked bool) *conn {
 		_, server := net.Pipe()
 		t.Cleanup(func() { server.Close() })
@@ -256,8 +257,8 @@ func TestSlowClientsAreCutOffAfterTheTimeOfDayIsSetBack(t *testing.T) {
 	}
 	c.account.Store(a)
 	before := ahead(time.Now().Add(-time.Second), time.Hour)
-	c.since.Store(clock(before))
-	cs.relieved.Store(clock(before))
+	c.since.Store(monotonic.Nanos(before))
+	cs.relieved.Store(monotonic.Nanos(before))
 	if cs.relieve(1); !c.cut.Load() {
 		t.Error("the slow client is not cut off")
 	}
@@ -271,7 +272,7 @@ func openConn(t *testing.T, cs *conns, served, busy bool, since time.Duration) *
 	c := &conn{Conn: server, in: cs}
 	c.served.Store(served)
 	c.busy.Store(busy)
-	c.since.Store(clock(time.Now().Add(-since)))
+	c.since.Store(monotonic.Nanos(time.Now().Add(-since)))
 	c.blocked.Store(true)
 	if !cs.take(c) {
 		t.Fatal("no room for a connection")

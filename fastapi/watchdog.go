@@ -7,6 +7,8 @@ import (
 	"runtime/pprof"
 	"sync/atomic"
 	"time"
+
+	"svc/internal/monotonic"
 )
 
 const (
@@ -31,7 +33,7 @@ type watchdog struct {
 	stacks time.Time // when they were last logged
 
 	stalls  atomic.Int64 // since the start
-	stalled atomic.Int64 // since when, by clock; 0: searches make progress
+	stalled atomic.Int64 // since when, by monotonic.Nanos; 0: searches make progress
 }
 
 // watch looks until ctx is done.
@@ -55,7 +57,7 @@ func (w *watchdog) look(now time.Time) {
 	if waiting == 0 || moves != w.moves {
 		w.moves, w.still = moves, 0
 		if since := w.stalled.Swap(0); since != 0 {
-			w.log.Warn("searches make progress again", slog.Duration("stalled", time.Duration(clock(now)-since)))
+			w.log.Warn("searches make progress again", slog.Duration("stalled", time.Duration(monotonic.Nanos(now)-since)))
 		}
 		return
 	}
@@ -63,7 +65,7 @@ func (w *watchdog) look(now time.Time) {
 		return
 	}
 	w.stalls.Add(1)
-	w.stalled.Store(clock(now.Add(-stalledLooks * watchEvery)))
+	w.stalled.Store(monotonic.Nanos(now.Add(-stalledLooks * watchEvery)))
 	attrs := []slog.Attr{slog.Int("running", running), slog.Int("waiting", waiting)}
 	if w.stacks.IsZero() || now.Sub(w.stacks) >= stacksEvery {
 		w.stacks = now
@@ -78,7 +80,7 @@ func (w *watchdog) since(now time.Time) time.Duration {
 	if since == 0 {
 		return 0
 	}
-	return time.Duration(clock(now) - since)
+	return time.Duration(monotonic.Nanos(now) - since)
 }
 
 // goroutineStacks returns the stacks of all goroutines; equal ones appear once with their number.

@@ -56,8 +56,8 @@ var layers = [][]string{
 	{"internal/commit", "internal/logstore", "internal/bucket"},
 	{"internal/mapped"},
 	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
-	{"internal/turns"},
-	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/socket", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext", "internal/history"},
+	{"internal/turns", "internal/pace"},
+	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/socket", "internal/shard", "internal/geo", "internal/monotonic", "internal/jsontext", "internal/history"},
 	{"internal/numeric"},
 }
 

@@ -18,6 +18,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"svc/internal/monotonic"
 )
 
 const (
@@ -32,18 +34,11 @@ const (
 	lull = 5 * time.Second
 )
 
-// epoch is longer ago than all times below, so that 0 by clock means never. (In tests with virtual time it is the year 2000.)
-var epoch = time.Now().Add(-100 * 365 * 24 * time.Hour)
-
-// clock returns the nanoseconds since epoch by the monotonic clock. After the time of day was set back, searches of before would
-// seem to go on until it comes back.
-func clock(t time.Time) int64 { return int64(t.Sub(epoch)) }
-
 // Searches counts running searches. The zero value is ready to use. Its methods may be called from several goroutines.
 type Searches struct {
 	running atomic.Int64
-	last    atomic.Int64 // end of the last one, by clock
-	rested  atomic.Int64 // end of the last rest of work, by clock; 0: never
+	last    atomic.Int64 // end of the last one, by monotonic.Nanos
+	rested  atomic.Int64 // end of the last rest of work, by monotonic.Nanos; 0: never
 	onYield atomic.Pointer[func()]
 }
 
@@ -55,7 +50,7 @@ func (s *Searches) End() { s.EndAt(time.Now()) }
 
 // EndAt is End for callers that know the time.
 func (s *Searches) EndAt(now time.Time) {
-	s.last.Store(clock(now))
+	s.last.Store(monotonic.Nanos(now))
 	s.running.Add(-1)
 }
 
@@ -63,15 +58,15 @@ func (s *Searches) EndAt(now time.Time) {
 func (s *Searches) Going() bool { return s.going(time.Now()) }
 
 // Yielding reports whether work has rested for searches in the last lull.
-func (s *Searches) Yielding() bool { return clock(time.Now())-s.rested.Load() < int64(lull) }
+func (s *Searches) Yielding() bool { return monotonic.Nanos(time.Now())-s.rested.Load() < int64(lull) }
 
 // OnYield sets a function that is called whenever work starts to yield, before its first rest. It replaces the previous function.
 func (s *Searches) OnYield(f func()) { s.onYield.Store(&f) }
 
 // rest records that work rests until a time.
 func (s *Searches) rest(until time.Time) {
-	before := s.rested.Swap(clock(until))
-	if clock(until)-before < int64(lull) {
+	before := s.rested.Swap(monotonic.Nanos(until))
+	if monotonic.Nanos(until)-before < int64(lull) {
 		return
 	}
 	if f := s.onYield.Load(); f != nil {
@@ -80,14 +75,14 @@ func (s *Searches) rest(until time.Time) {
 }
 
 func (s *Searches) going(now time.Time) bool {
-	return s.running.Load() > 0 || clock(now)-s.last.Load() < int64(quiet)
+	return s.running.Load() > 0 || monotonic.Nanos(now)-s.last.Load() < int64(quiet)
 }
 
 // Worker is background work that yields. Goroutines that share a Worker rest one after the other.
 type Worker struct {
 	searches *Searches
 	rests    int           // ratio of a rest to the slice before it
-	began    atomic.Int64  // start of the slice, by clock
+	began    atomic.Int64  // start of the slice, by monotonic.Nanos
 	resting  chan struct{} // one slot, held by the goroutine that rests; others wait for it, and then rest themselves
 }
 
@@ -103,7 +98,7 @@ func Half(s *Searches) *Worker { return newWorker(s, 1) }
 
 func newWorker(s *Searches, rests int) *Worker {
 	w := &Worker{searches: s, rests: rests, resting: make(chan struct{}, 1)}
-	w.began.Store(clock(time.Now()))
+	w.began.Store(monotonic.Nanos(time.Now()))
 	return w
 }
 
@@ -121,12 +116,12 @@ func (w *Worker) Yield() (slept time.Duration) {
 	}
 	now := time.Now()
 	began := w.began.Load()
-	worked := clock(now) - began
+	worked := monotonic.Nanos(now) - began
 	if worked < int64(slice) {
 		return 0
 	}
 	if !w.searches.going(now) {
-		w.began.Store(clock(now))
+		w.began.Store(monotonic.Nanos(now))
 		return 0
 	}
 	w.resting <- struct{}{}
@@ -134,7 +129,7 @@ func (w *Worker) Yield() (slept time.Duration) {
 	w.searches.rest(now.Add(pause))
 	time.Sleep(pause)
 	slept = time.Since(now)
-	w.began.Store(clock(now.Add(slept)))
+	w.began.Store(monotonic.Nanos(now.Add(slept)))
 	<-w.resting
 	return slept
 }

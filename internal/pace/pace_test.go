@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"svc/internal/monotonic"
 )
 
 // TestYield counts the steps of 0.1 ms that work gets done in a second of virtual time.
@@ -53,7 +55,7 @@ func TestARestIsAsLongAsItsSlice(t *testing.T) {
 		s.Begin()
 		w := Of(Beside(t.Context(), s))
 		for worked, want := range map[time.Duration]time.Duration{slice / 2: 0, 10 * slice: 30 * slice, time.Hour: maxRest} {
-			w.began.Store(clock(time.Now()))
+			w.began.Store(monotonic.Nanos(time.Now()))
 			time.Sleep(worked)
 			before := time.Now()
 			w.Yield()
@@ -142,7 +144,7 @@ func TestTheTimeOfDayIsSetBack(t *testing.T) {
 	}
 	s.Begin()
 	w := newWorker(s, restFactor)
-	w.began.Store(clock(ahead(now.Add(-10*slice), time.Hour)))
+	w.began.Store(monotonic.Nanos(ahead(now.Add(-10*slice), time.Hour)))
 	if w.Yield() == 0 {
 		t.Error("work does not yield")
 	}
