@@ -151,7 +151,7 @@ func (s *Server) tally(ctx *fasthttp.RequestCtx, began time.Time) {
 	s.metrics.requests.WithLabelValues(method, path, strconv.Itoa(ctx.Response.StatusCode())).Inc()
 	now := time.Now()
 	took := now.Sub(began)
-	s.recent.add(now, ctx.Response.StatusCode(), known && res.searches, took)
+	s.recent.add(now.Sub(s.recent.began), ctx.Response.StatusCode(), known && res.searches, took)
 	if known && s.features.on("metrics") {
 		s.metrics.times.WithLabelValues(method, path).Observe(took.Seconds())
 	}

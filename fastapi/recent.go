@@ -27,6 +27,8 @@ const (
 
 // recent has the figures of the last minutes. Requests add to them without a lock. There is no goroutine: the first request of a step
 // makes room for the step and records the use of memory.
+//
+// Moments are durations since began. So steps stay in order when the clock of the machine is set.
 type recent struct {
 	began time.Time
 	read  func() reading // of the moment
@@ -38,7 +40,7 @@ type recent struct {
 
 // step is what happened in a recentStep.
 type step struct {
-	number             atomic.Int64 // of steps since 1970; 0: none yet
+	number             atomic.Int64 // as recent.number returns it; 0: none yet
 	requests, searches atomic.Int64
 	refused, failed    atomic.Int64 // answered with 4xx and 5xx
 	longest            atomic.Int64 // of searches, ns
@@ -66,9 +68,20 @@ func bucketTime(i int) time.Duration {
 	return time.Duration(float64(recentFirst) * math.Exp2(float64(i)/recentPerTwo))
 }
 
+// number returns the number of the step of a moment, for steps of a length. While the clock is not set, steps are counted since 1970.
+func (r *recent) number(now, length time.Duration) int64 {
+	return (r.began.UnixNano() + int64(now)) / int64(length)
+}
+
+// start returns when a step started by the clock, which shows a time at the moment now.
+func (r *recent) start(number int64, length, now time.Duration, clock time.Time) string {
+	set := clock.Round(0).Sub(r.began.Add(now).Round(0)).Round(recentStep)
+	return rfc3339(time.Unix(0, number*int64(length)).Add(set))
+}
+
 // at returns the step of a moment, nil when it is too long ago.
-func (r *recent) at(now time.Time) *step {
-	number := now.UnixNano() / int64(recentStep)
+func (r *recent) at(now time.Duration) *step {
+	number := r.number(now, recentStep)
 	s := &r.steps[number%int64(len(r.steps))]
 	if is := s.number.Load(); is == number {
 		return s
@@ -94,7 +107,7 @@ func (r *recent) at(now time.Time) *step {
 }
 
 // add takes up an answered request.
-func (r *recent) add(now time.Time, status int, searching bool, took time.Duration) {
+func (r *recent) add(now time.Duration, status int, searching bool, took time.Duration) {
 	s := r.at(now)
 	if s == nil {
 		return
@@ -175,13 +188,13 @@ type stepView struct {
 	Misses   uint64       `json:"cacheMisses"`
 }
 
-// view returns the complete steps before now, oldest first. Steps without requests since the start have zeros.
-func (r *recent) view(now time.Time) []stepView {
+// view returns the complete steps before now, oldest first. Steps without requests since the start have zeros. clock is the time of day.
+func (r *recent) view(now time.Duration, clock time.Time) []stepView {
 	r.at(now) // ends the one before
-	last := now.UnixNano() / int64(recentStep)
+	last := r.number(now, recentStep)
 	views := []stepView{}
-	for number := max(last-recentSteps, r.began.UnixNano()/int64(recentStep)); number < last; number++ {
-		v := stepView{At: rfc3339(time.Unix(0, number*int64(recentStep)))}
+	for number := max(last-recentSteps, r.number(0, recentStep)); number < last; number++ {
+		v := stepView{At: r.start(number, recentStep, now, clock)}
 		if s := &r.steps[number%int64(len(r.steps))]; s.number.Load() == number {
 			v.Requests, v.Refused, v.Failed, v.Searches, v.SearchMs = s.requests.Load(), s.refused.Load(), s.failed.Load(), s.searches.Load(), s.percentiles()
 			start := s.start.Load()
@@ -303,5 +316,5 @@ func (s *Server) recentMetrics(ctx *fasthttp.RequestCtx) error {
 		StepSeconds float64    `json:"stepSeconds"`
 		Steps       []stepView `json:"steps"`
 		Now         momentView `json:"now"`
-	}{span.Seconds(), steps(now), m})
+	}{span.Seconds(), steps(now.Sub(s.recent.began), now), m})
 }

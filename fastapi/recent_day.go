@@ -10,7 +10,7 @@ const (
 
 // dayStep sums up steps of recent. Each step is added when its slot is needed for another one, so requests do not pay for it.
 type dayStep struct {
-	number                              int64 // of steps of dayStepTime since 1970; 0: none yet
+	number                              int64 // as recent.number returns it for dayStepTime; 0: none yet
 	requests, searches, refused, failed int64
 	longest                             int64 // of searches, ns
 	times                               [recentBuckets]uint32
@@ -50,11 +50,11 @@ func (r *recent) keep(s *step) {
 }
 
 // dayView returns the complete steps of the last day, like view for the last minutes. Memory and tasks are the maximum within a step.
-func (r *recent) dayView(now time.Time) []stepView {
+func (r *recent) dayView(now time.Duration, clock time.Time) []stepView {
 	r.at(now)
 	r.making.Lock()
 	defer r.making.Unlock()
-	last := now.UnixNano() / int64(dayStepTime)
+	last := r.number(now, dayStepTime)
 	sum := func(number int64) (d dayStep) {
 		if kept := &r.day[number%int64(len(r.day))]; kept.number == number {
 			d = *kept
@@ -69,7 +69,7 @@ func (r *recent) dayView(now time.Time) []stepView {
 	views := []stepView{}
 	var open []int // views whose cache lookups are known with the next reading
 	var from *reading
-	for number := max(last-int64(daySteps), r.began.UnixNano()/int64(dayStepTime)); number <= last; number++ {
+	for number := max(last-int64(daySteps), r.number(0, dayStepTime)); number <= last; number++ {
 		d := sum(number)
 		if d.first != nil {
 			for _, i := range open {
@@ -80,7 +80,7 @@ func (r *recent) dayView(now time.Time) []stepView {
 		if number == last {
 			break
 		}
-		v := stepView{At: rfc3339(time.Unix(0, number*int64(dayStepTime))), Requests: d.requests, Refused: d.refused, Failed: d.failed, Searches: d.searches, SearchMs: percentiles(&d.times, time.Duration(d.longest))}
+		v := stepView{At: r.start(number, dayStepTime, now, clock), Requests: d.requests, Refused: d.refused, Failed: d.failed, Searches: d.searches, SearchMs: percentiles(&d.times, time.Duration(d.longest))}
 		if d.first != nil {
 			v.Memory, v.Tasks = &d.memory, &d.tasks
 			open, from = append(open, len(views)), d.first

@@ -41,13 +41,14 @@ func TestRecent(t *testing.T) {
 		for part := range slices.Chunk(requests, 50) {
 			group.Go(func() {
 				for _, x := range part {
-					r.add(x.at, x.status, x.took >= 0, x.took)
+					r.add(x.at.Sub(began), x.status, x.took >= 0, x.took)
 				}
 			})
 		}
 		group.Wait()
 	}
-	shown := r.view(began.Add(time.Duration(len(steps)) * recentStep))
+	now := time.Duration(len(steps)) * recentStep
+	shown := r.view(now, began.Add(now))
 	if len(shown) != recentSteps {
 		t.Fatalf("%d steps", len(shown))
 	}
@@ -94,8 +95,8 @@ func TestRecent(t *testing.T) {
 			}
 		}
 	}
-	r.add(began, 200, true, time.Hour) // long ago
-	if after := r.view(began.Add(time.Duration(len(steps)) * recentStep)); after[0] != shown[0] && after[0].Requests != shown[0].Requests {
+	r.add(0, 200, true, time.Hour) // long ago
+	if after := r.view(now, began.Add(now)); after[0] != shown[0] && after[0].Requests != shown[0].Requests {
 		t.Errorf("an old request changes a step: %+v", after[0])
 	}
 }
@@ -133,7 +134,7 @@ func TestRecentDay(t *testing.T) {
 		}
 		status, took := []int{200, 200, 404, 503}[rnd.IntN(4)], time.Duration(rnd.ExpFloat64()*float64(5*time.Millisecond))
 		searching := rnd.IntN(2) == 0
-		r.add(now, status, searching, took)
+		r.add(now.Sub(began), status, searching, took)
 		if step := now.UnixNano() / int64(recentStep); step != lastReading {
 			lastReading = step
 			if w.first == 0 {
@@ -158,7 +159,7 @@ func TestRecentDay(t *testing.T) {
 		if rnd.IntN(200) > 0 {
 			continue
 		}
-		views := r.dayView(now)
+		views := r.dayView(now.Sub(began), now)
 		if most := min(int64(daySteps), now.UnixNano()/int64(dayStepTime)-began.UnixNano()/int64(dayStepTime)); int64(len(views)) != most {
 			t.Fatalf("%d steps, want %d", len(views), most)
 		}
@@ -180,6 +181,33 @@ func TestRecentDay(t *testing.T) {
 	}
 	if ago == 0 {
 		t.Error("no step is without requests")
+	}
+}
+
+// TestRecentWhenTheClockIsSet sets the clock back and forward while requests are counted. All requests stay in their steps, and the steps
+// end at the present time.
+func TestRecentWhenTheClockIsSet(t *testing.T) {
+	began := time.Unix(1_700_000_000, 0)
+	r := recent{began: began, read: func() reading { return reading{} }}
+	now := time.Duration(0)
+	for i, set := range []time.Duration{0, -time.Hour, -24 * time.Hour, 48 * time.Hour} {
+		for range 3 {
+			r.add(now, 200, true, time.Millisecond)
+			now += dayStepTime
+		}
+		clock := began.Add(now + set)
+		if views := r.view(now, clock); len(views) != recentSteps || views[0].Requests != 1 || views[len(views)-1].At != rfc3339(clock.Add(-recentStep)) {
+			t.Errorf("clock set by %v: %d steps, the first %+v, the last %+v", set, len(views), views[0], views[len(views)-1])
+		}
+		views := r.dayView(now, clock)
+		if len(views) != 3*(i+1) || views[len(views)-1].At != rfc3339(clock.Truncate(dayStepTime).Add(-dayStepTime)) {
+			t.Fatalf("clock set by %v: %d steps of the day, the last %+v", set, len(views), views[len(views)-1])
+		}
+		for at, v := range views {
+			if v.Requests != 1 || v.Searches != 1 {
+				t.Errorf("clock set by %v: step %d of the day: %+v", set, at, v)
+			}
+		}
 	}
 }
 
