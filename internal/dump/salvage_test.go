@@ -96,6 +96,38 @@ func TestSalvageOfAliases(t *testing.T) {
 	}
 }
 
+// TestSalvageOfALaterFormat salvages a directory whose catalog or manifest has a format version of a later program. Nothing in it is wrong,
+// so nothing is repaired. The report names the version, because that file may have more than this program reads.
+func TestSalvageOfALaterFormat(t *testing.T) {
+	in := filled(t)
+	in.close()
+	catalog, err := index.SalvageCatalog(vfs.OS, in.o.Place.Indexes)
+	must(t, err)
+	for _, x := range []struct{ file, report string }{
+		{filepath.Join(in.o.Place.Indexes, "CATALOG"), "format version 4"},
+		{filepath.Join(catalog.Directories["books"], "MANIFEST"), "format version 7"},
+	} {
+		known, err := os.ReadFile(x.file)
+		must(t, err)
+		later := slices.Clone(known)
+		later[8] = x.report[len(x.report)-1] - '0'
+		must(t, os.WriteFile(x.file, later, 0o600))
+		file, missing := salvaged(t, in.o.Place)
+		if len(missing) != 1 || !strings.Contains(missing[0], x.file) || !strings.Contains(missing[0], x.report) {
+			t.Errorf("%s of a later format: %q, want a report of %s", filepath.Base(x.file), missing, x.report)
+		}
+		now := imported(t, file)
+		if aliases := now.catalog.Aliases(); aliases.Index("shelf") != "books" || now.catalog.Get("books") == nil {
+			t.Errorf("%s of a later format: the dump lacks an index or its alias", filepath.Base(x.file))
+		}
+		now.close()
+		if after, err := os.ReadFile(x.file); err != nil || !slices.Equal(after, later) {
+			t.Errorf("%s was changed: %v", x.file, err)
+		}
+		must(t, os.WriteFile(x.file, known, 0o600))
+	}
+}
+
 // TestSalvageOfAnInterruptedBatch salvages directories in which svc ended between the change of the indexes and the end of the batch in the
 // queue file. An import of the dump must not run the task again: it would edit the document twice, or swap the indexes back.
 func TestSalvageOfAnInterruptedBatch(t *testing.T) {

@@ -72,12 +72,12 @@ func SalvageCatalog(fsys vfs.FS, dir string) (*SalvagedCatalog, error) {
 		return nil, fmt.Errorf("cannot list %s: %w", dir, err)
 	}
 	name := path.Join(dir, catalogName)
-	content, mended, err := salvageSealed(fsys, name, catalogSeal, func(name string, b []byte) (content catalogContent, err error) {
+	content, mended, later, err := salvageSealed(fsys, name, catalogSeal, func(name string, b []byte) (content catalogContent, err error) {
 		content, c.Aliases, err = decodeCatalog(name, b, baseReader(fsys, dir))
 		return content, err
 	})
 	if err == nil {
-		c.Mended = mended
+		c.Mended, c.Lost = mended, append(c.Lost, later...)
 		for uid, n := range content.indexes {
 			at := path.Join(dir, directoryName(n))
 			if !slices.Contains(names, directoryName(n)) {
@@ -105,32 +105,43 @@ func SalvageCatalog(fsys vfs.FS, dir string) (*SalvagedCatalog, error) {
 func (c *SalvagedCatalog) readSteps(fsys vfs.FS, own uint64) {
 	c.Steps = append(c.Steps, own)
 	for _, dir := range c.Directories {
-		m, _, err := salvageSealed(fsys, path.Join(dir, manifestName), manifestSeal, decodeManifest)
+		m, _, _, err := salvageSealed(fsys, path.Join(dir, manifestName), manifestSeal, decodeManifest)
 		if err == nil && m.NextBatch > 0 {
 			c.Steps = append(c.Steps, m.NextBatch-1)
 		}
 	}
 }
 
-// salvageSealed reads a sealed file, and turns one wrong bit of it back.
-func salvageSealed[T any](fsys vfs.FS, name string, s seal, decode func(name string, b []byte) (T, error)) (content T, mended []*apierr.Corruption, err error) {
+// salvageSealed reads a sealed file, and turns one wrong bit of it back. It reads a file of a later format as far as this program knows it,
+// and returns later, which says so: nothing in that file is wrong, but it may have more.
+func salvageSealed[T any](fsys vfs.FS, name string, s seal, decode func(name string, b []byte) (T, error)) (content T, mended, later []*apierr.Corruption, err error) {
 	b, err := vfs.ReadFile(fsys, name)
 	if err != nil {
-		return content, nil, err
+		return content, nil, nil, err
 	}
 	content, err = decode(name, b)
+	unknown := new(unknownFormat)
+	if errors.As(err, &unknown) && unknown.version > s.version && unknown.version-s.version <= laterFormats {
+		binary.LittleEndian.PutUint32(b[8:], s.version)
+		later = []*apierr.Corruption{{File: name, Offset: 8, Reason: fmt.Sprintf(
+			"what format version %d has beyond version %d, the last one that this svc knows", unknown.version, s.version)}}
+		content, err = decode(name, b)
+	}
 	if err == nil || len(b) < sealBytes || len(b) > mendable {
-		return content, nil, err
+		return content, nil, later, err
 	}
 	copy(b, s.wrap(nil)[:16])
 	binary.LittleEndian.PutUint64(b[16:], uint64(len(b)-sealBytes))
 	if !binfmt.MendBit(b[24:], func() bool { return binary.LittleEndian.Uint64(b[24:]) == xxhash.Sum64(b[sealBytes:]) }) {
-		return content, nil, err
+		return content, nil, later, err
 	}
 	mended = []*apierr.Corruption{corruption(name, err)}
 	content, err = decode(name, b)
-	return content, mended, err
+	return content, mended, later, err
 }
+
+// laterFormats is how many format versions after the last known one are taken for those of later programs. A version above is damaged.
+const laterFormats = 16
 
 // mendable is the size in bytes of the largest sealed file in which a flipped bit is searched for: this takes a second.
 const mendable = 64 << 10
@@ -153,8 +164,8 @@ func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 	}
 	s := &Salvaged{UID: uid}
 	name := path.Join(dir, manifestName)
-	m, mended, err := salvageSealed(fsys, name, manifestSeal, decodeManifest)
-	s.Mended = mended
+	m, mended, later, err := salvageSealed(fsys, name, manifestSeal, decodeManifest)
+	s.Mended, s.Lost = mended, later
 	whole := err == nil
 	if !whole {
 		s.lose(corruption(name, err))
