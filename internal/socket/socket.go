@@ -26,8 +26,11 @@ var (
 )
 
 // monitorIsDue reports whether it is time to wake the monitor, and records that as done.
-func monitorIsDue() bool {
-	now, last := int64(time.Since(epoch)), woken.Load()
+func monitorIsDue() bool { return monitorIsDueAt(int64(time.Since(epoch))) }
+
+// monitorIsDueAt is monitorIsDue at a time in ns since epoch.
+func monitorIsDueAt(now int64) bool {
+	last := woken.Load()
 	return now-last >= int64(monitorEvery) && woken.CompareAndSwap(last, now)
 }
 
