@@ -351,7 +351,7 @@ func TestSearchesOutliveTheLeader(t *testing.T) {
 				})
 			}
 		}
-		before := searches.Load()
+		least := searches.Load() + 10
 		if way == "killed" {
 			g.voters[was].kill()
 		} else {
@@ -363,20 +363,17 @@ func TestSearchesOutliveTheLeader(t *testing.T) {
 				i = (was + 2) % 3
 			}
 			if s := g.status(i); s != nil && s.Voter.Leads {
-				if status, _, err := g.voters[i].ask("POST", "/indexes/films/documents", `[{"id": 2, "title": "a word"}]`, nil); err == nil && status == http.StatusAccepted {
-					break // it accepts writes
+				if status, _, err := g.voters[i].ask("POST", "/indexes/films/documents", `[{"id": 2, "title": "a word"}]`, nil); err == nil && status == http.StatusAccepted && searches.Load() >= least {
+					break // it accepts writes, and searches ran meanwhile
 				}
 			}
 			if time.Now().After(deadline) {
-				t.Error("no other voter leads")
+				t.Errorf("no other voter leads, or only %d searches ran", searches.Load()-least+10)
 				break
 			}
 		}
 		over.Store(true)
 		searching.Wait()
-		if n := searches.Load() - before; n < 10 {
-			t.Errorf("only %d searches while the leader was %s", n, way)
-		}
 		if t.Failed() {
 			t.FailNow()
 		}
