@@ -60,7 +60,7 @@ func idleElectors(t *testing.T, n int) []*elector {
 	all := make([]*elector, n)
 	var addrs []string
 	for i := range all {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", ownHost()+":0")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -112,8 +112,9 @@ func TestUnfetchedImagesExpire(t *testing.T) {
 	v.fetches("other", false) // fetches files of an entry, not of an image
 	v.states["gone"] = v.states["gone"].Add(-time.Minute)
 	v.states["fetches"] = v.states["fetches"].Add(-time.Minute)
+	now := time.Now()
 	v.fetches("fetches", false)
-	v.sweepStates(time.Now().Add(statesPause - time.Second))
+	v.sweepStates(now.Add(statesPause - time.Second))
 	_, gone := v.o.FS.Stat(v.path(stateDir("gone")))
 	_, stays := v.o.FS.Stat(v.path(pinnedDir("fetches")))
 	if !errors.Is(gone, os.ErrNotExist) || stays != nil || len(v.states) != 1 {
