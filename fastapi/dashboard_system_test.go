@@ -133,7 +133,7 @@ func TestDashboardOperates(t *testing.T) {
 	tab.until(`texts("#main button").includes("Show the log") && document.getElementById("said").textContent === ""`)
 
 	// The figures of a day: half of it with searches, half of it idle.
-	if left := dayStepTime - time.Duration(time.Now().UnixNano()%int64(dayStepTime)); left < 10*time.Second {
+	if left := dayStepTime - time.Duration(time.Now().UnixNano()%int64(dayStepTime)); left < 30*time.Second {
 		time.Sleep(left) // a step that starts meanwhile would change the figures
 	}
 	recent, now := &c.server.recent, time.Now()
