@@ -665,8 +665,9 @@ func TestMembersOfAnIdealLog(t *testing.T) {
 		first = uint64(time.Now().UnixNano())
 	}
 	inMemory(t)
-	sum := map[string]int{}
-	for i := range *idealSeeds {
+	sum, events := map[string]int{}, []string{leadEnds, memberKilled, noAnswer, leadHandedOver, unmade, payloadMended}
+	lacks := func(what string) bool { return sum[what] == 0 && *idealSeeds >= 20 }
+	for i := 0; i < *idealSeeds || i < 4**idealSeeds && slices.ContainsFunc(events, lacks); i++ {
 		seed := first + uint64(i)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newSchedule(t, seed)
@@ -679,8 +680,8 @@ func TestMembersOfAnIdealLog(t *testing.T) {
 		})
 	}
 	t.Logf("seeds from %d: %v", first, sum)
-	for _, what := range []string{leadEnds, memberKilled, noAnswer, leadHandedOver, unmade, payloadMended} {
-		if sum[what] == 0 && *idealSeeds >= 20 {
+	for _, what := range events {
+		if lacks(what) {
 			t.Errorf("never: %s", what)
 		}
 	}
