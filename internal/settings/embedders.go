@@ -135,6 +135,11 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 		return nil, v.fail("cannot have documentTemplateMaxBytes 0: it is the maximum length of texts.")
 	case old != nil && r == alone && old.Source == e.Source && isTrue(old.BinaryQuantized) && !isTrue(e.BinaryQuantized):
 		return nil, v.fail("cannot disable binaryQuantized: the full vectors are gone. Add another embedder instead.")
+	case templated && e.hasFragments():
+		return nil, v.templateAndFragments()
+	}
+	if e.hasFragments() {
+		e.DocumentTemplate, e.DocumentTemplateMaxBytes = nil, nil // the fragments replace the template
 	}
 	for _, m := range members {
 		if r.refused(m.key) {

@@ -626,6 +626,48 @@ func TestNoCutoff(t *testing.T) {
 	}
 }
 
+// TestFragmentsReplaceTemplate checks changes of an embedder between a template and fragments.
+func TestFragmentsReplaceTemplate(t *testing.T) {
+	const source, url = `"source":"rest","dimensions":4,`, `"url":"http://localhost:1"`
+	const rest = source + url
+	const response = `"response":{"out":"{{embedding}}"},"headers":{}`
+	const fragments = `"indexingFragments":{"x":{"value":"{{doc.x}}"}},"searchFragments":{"q":{"value":"{{q}}"}}`
+	const fragmented = `{"e":{` + rest + `,"request":{"in":"{{fragment}}"},` + response + `,` + fragments + `}}`
+	s := Default()
+	for _, step := range []struct{ body, want string }{
+		{`{"e":{` + rest + `,"request":{"in":"{{text}}"},"response":{"out":"{{embedding}}"},"documentTemplate":"t","documentTemplateMaxBytes":9}}`,
+			`{"e":{` + source + `"documentTemplate":"t","documentTemplateMaxBytes":9,` + url + `,"request":{"in":"{{text}}"},` + response + `}}`},
+		{`{"e":{"request":{"in":"{{fragment}}"},` + fragments + `}}`, fragmented},
+		{`{"e":{"documentTemplate":"u"}}`, "vector_embedding_error"},
+		{`{"e":{"documentTemplate":null,"documentTemplateMaxBytes":5}}`, fragmented},
+		{`{"e":{"request":{"in":"{{text}}"},"indexingFragments":null,"searchFragments":null,"documentTemplate":"u"}}`,
+			`{"e":{` + source + `"documentTemplate":"u","documentTemplateMaxBytes":400,` + url + `,"request":{"in":"{{text}}"},` + response + `}}`},
+	} {
+		u, err := ParseOne("embedders", []byte(step.body), allFeatures)
+		if err != nil {
+			t.Fatalf("%s: %v", step.body, err)
+		}
+		next, err := s.Apply(u)
+		if err != nil {
+			if code := string(apierr.From(err).Code); code != step.want {
+				t.Errorf("%s: %s, want %s", step.body, code, step.want)
+			}
+			continue
+		}
+		s = next
+		got, _ := s.One("embedders")
+		if string(got) != step.want {
+			t.Errorf("%s: got %s, want %s", step.body, got, step.want)
+		}
+		if u, err = ParseOne("embedders", got, allFeatures); err == nil {
+			_, err = Default().Apply(u)
+		}
+		if err != nil {
+			t.Errorf("%s: what the settings show is refused: %v", step.body, err)
+		}
+	}
+}
+
 // TestNullFragmentsNeedNoFeature checks that null removes fragments, whether or not the feature is on.
 func TestNullFragmentsNeedNoFeature(t *testing.T) {
 	body := `{"embedders":{"e":{"source":"rest","url":"http://localhost:1","request":{"in":"{{text}}"},"response":{"out":"{{embedding}}"},"indexingFragments":null,"searchFragments":null}}}`

@@ -66,8 +66,7 @@ func checkRest(v value, sent map[string]value) error {
 		templated = !t.null()
 	}
 	if fragments && templated {
-		v.code = embeddingError
-		return v.fail("cannot have both a documentTemplate and fragments.")
+		return v.templateAndFragments()
 	}
 	request, requestOK := sent["request"]
 	requestOK = requestOK && !request.null()
@@ -105,4 +104,10 @@ func checkRest(v value, sent map[string]value) error {
 		return v.fail("must repeat an item with %q in both request and response, or in neither.", restform.Repeat)
 	}
 	return nil
+}
+
+// templateAndFragments returns the error of an embedder, v, that would have both a template and fragments.
+func (v value) templateAndFragments() error {
+	v.code = embeddingError
+	return v.fail("cannot have both a documentTemplate and fragments. To use the template, set indexingFragments and searchFragments to null.")
 }
