@@ -22,14 +22,14 @@ type calendar struct {
 
 // calendars are all intervals. Weeks begin on Monday.
 var calendars = []calendar{
-	{"second", clock(time.Second), after(time.Second)},
-	{"minute", clock(time.Minute), after(time.Minute)},
-	{"hour", clock(time.Hour), after(time.Hour)},
-	{"day", func(t time.Time) time.Time { return day(t, t.Year(), t.Month(), t.Day()) }, dates(0, 0, 1)},
-	{"week", func(t time.Time) time.Time { return day(t, t.Year(), t.Month(), t.Day()-(int(t.Weekday())+6)%7) }, dates(0, 0, 7)},
-	{"month", func(t time.Time) time.Time { return day(t, t.Year(), t.Month(), 1) }, dates(0, 1, 0)},
-	{"quarter", func(t time.Time) time.Time { return day(t, t.Year(), (t.Month()-1)/3*3+1, 1) }, dates(0, 3, 0)},
-	{"year", func(t time.Time) time.Time { return day(t, t.Year(), 1, 1) }, dates(1, 0, 0)},
+	clock("second", time.Second),
+	clock("minute", time.Minute),
+	clock("hour", time.Hour),
+	dates("day", 0, 0, 1, func(t time.Time) (int, time.Month, int) { return t.Date() }),
+	dates("week", 0, 0, 7, func(t time.Time) (int, time.Month, int) { return t.Year(), t.Month(), t.Day() - (int(t.Weekday())+6)%7 }),
+	dates("month", 0, 1, 0, func(t time.Time) (int, time.Month, int) { return t.Year(), t.Month(), 1 }),
+	dates("quarter", 0, 3, 0, func(t time.Time) (int, time.Month, int) { return t.Year(), (t.Month()-1)/3*3 + 1, 1 }),
+	dates("year", 1, 0, 0, func(t time.Time) (int, time.Month, int) { return t.Year(), 1, 1 }),
 }
 
 func calendarNames() string {
@@ -40,37 +40,50 @@ func calendarNames() string {
 	return strings.Join(names, ", ")
 }
 
-// clock rounds the time of day down. Offsets from UTC are not always whole hours, so it rounds local time.
-func clock(d time.Duration) func(time.Time) time.Time {
+// clock returns an interval of the time of day. Offsets from UTC are not always whole hours, so it rounds local time. A change of the
+// offset begins an interval, also where clocks go back by half an hour: no time of day is in two intervals.
+func clock(name string, d time.Duration) calendar {
 	step := int64(d / time.Second)
-	return func(t time.Time) time.Time {
-		_, offset := t.Zone()
-		local := t.Unix() + int64(offset)
-		return time.Unix(local-((local%step)+step)%step-int64(offset), 0).In(t.Location())
+	return calendar{
+		name: name,
+		of: func(t time.Time) time.Time {
+			_, offset := t.Zone()
+			local := t.Unix() + int64(offset)
+			from := time.Unix(local-((local%step)+step)%step-int64(offset), 0).In(t.Location())
+			if start, _ := t.ZoneBounds(); from.Before(start) {
+				return start
+			}
+			return from
+		},
+		next: func(t time.Time) time.Time {
+			next := t.Add(d)
+			if _, end := t.ZoneBounds(); !end.IsZero() && end.Before(next) {
+				return end
+			}
+			return next
+		},
 	}
 }
 
-func after(d time.Duration) func(time.Time) time.Time {
-	return func(t time.Time) time.Time { return t.Add(d) }
-}
-
-// day returns the first moment of a day. Where clocks go forward at midnight, that is later than 0:00.
-func day(in time.Time, year int, month time.Month, of int) time.Time {
-	t := time.Date(year, month, of, 0, 0, 0, 0, in.Location())
-	noon := time.Date(year, month, of, 12, 0, 0, 0, in.Location())
-	if t.Day() != noon.Day() {
-		if _, end := t.ZoneBounds(); !end.IsZero() {
-			return end
-		}
+// dates returns an interval of days. first returns the date of the first day of the interval that a time is in. Where clocks go back past
+// midnight, times of the day before that follow the first midnight are in the next interval.
+func dates(name string, years, months, days int, first func(time.Time) (int, time.Month, int)) calendar {
+	begin := func(t time.Time) time.Time {
+		year, month, day := first(t)
+		return numeric.StartOfDay(year, month, day, t.Location())
 	}
-	return t
-}
-
-// dates steps by days of the calendar, to noon: all days have one.
-func dates(years, months, days int) func(time.Time) time.Time {
-	return func(t time.Time) time.Time {
+	// next steps to noon: all days have one.
+	next := func(t time.Time) time.Time {
 		return time.Date(t.Year()+years, t.Month()+time.Month(months), t.Day()+days, 12, 0, 0, 0, t.Location())
 	}
+	of := func(t time.Time) time.Time {
+		from := begin(t)
+		if end := begin(next(from)); !t.Before(end) {
+			return end
+		}
+		return from
+	}
+	return calendar{name, of, next}
 }
 
 // end returns the first moment behind an interval that begins at t.

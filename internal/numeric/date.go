@@ -20,7 +20,9 @@ func ParseDate(s []byte, zone *time.Location) (second int64, ok bool) {
 	var t time.Time
 	var err error
 	if len(s) == len(time.DateOnly) {
-		t, err = time.ParseInLocation(time.DateOnly, string(s), zone)
+		if t, err = time.Parse(time.DateOnly, string(s)); err == nil {
+			t = StartOfDay(t.Year(), t.Month(), t.Day(), zone)
+		}
 	} else {
 		t, err = time.Parse(time.RFC3339, string(bytes.ToUpper(s)))
 	}
@@ -29,4 +31,27 @@ func ParseDate(s []byte, zone *time.Location) (second int64, ok bool) {
 	}
 	second = t.Unix()
 	return second, second >= FirstSecond && second < EndSecond
+}
+
+// StartOfDay returns the first moment of a day in a time zone. Where clocks go forward at midnight, that is later than 0:00. Where they
+// go back over it, it is the first of two midnights. Of a day that a time zone leaves out, it is the first moment of the next one.
+func StartOfDay(year int, month time.Month, day int, zone *time.Location) time.Time {
+	t := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	wanted := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+	start, end := t.ZoneBounds()
+	if t.Day() != wanted.Day() && !end.IsZero() {
+		return end
+	}
+	if start.IsZero() {
+		return t
+	}
+	if h, m, s := t.Clock(); h+m+s > 0 {
+		return start
+	}
+	_, now := t.Zone()
+	_, before := start.Add(-time.Second).Zone()
+	if first := t.Add(time.Duration(now-before) * time.Second); first.Before(start) {
+		return first
+	}
+	return t
 }
