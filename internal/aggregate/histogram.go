@@ -50,6 +50,9 @@ func (h histogram) number(w *work, x numeric.Value) (key, bool, error) {
 	if !(math.Abs(q) < maxIntervals) {
 		return key{}, false, apierr.New(w.code, "The `interval` of the aggregation `%s` is too small for the value %v of `%s`. Raise it.", h.spec.Name, x.Float, h.spec.Attribute)
 	}
+	if x.Rest < 0 && h.begin(q) == x.Float { // x is below the float64 nearest to it
+		q--
+	}
 	return key{isNumber: true, number: numeric.Of(q)}, true, nil
 }
 
