@@ -63,7 +63,7 @@ func (d *derivation) written() FieldSet {
 // fieldsOf is where the words of a run count.
 func (d *derivation) fieldsOf(k runKind) FieldSet {
 	switch k {
-	case zero, prefixed:
+	case zero, prefixed, inner:
 		return d.all
 	case inside:
 		return d.infix
@@ -189,7 +189,13 @@ func (d *derivation) standsAsTyped(s segment.Live, f *lookup) bool {
 
 // standsInside reports whether a live document of a segment has the word, or one that begins with it if it is a prefix, as an inner word.
 func (d *derivation) standsInside(s segment.Live, f *lookup) bool {
-	return slices.ContainsFunc(f.parts, func(p segment.Posting) bool { return isLive(s, p, d.written()) })
+	r := f.run(inner)
+	for i := range r.words {
+		if r.lives(i, s, d.written()) {
+			return true
+		}
+	}
+	return false
 }
 
 // lookWritten finds the word as it is written, and words that begin with a prefix.
@@ -223,36 +229,30 @@ func (d *derivation) lookWritten(s segment.Live) (*lookup, error) {
 		}
 	}
 	if !gram && !d.pattern.stop && text.MayBePart(d.word) {
-		if err := d.lookParts(s, f); err != nil {
+		if err := d.lookParts(s); err != nil {
 			return nil, err
 		}
 	}
-	d.keep(f, zero, wide, prefixed)
+	d.keep(f, zero, wide, prefixed, inner)
 	return f, nil
 }
 
-// maxParts is how many inner words count that begin with a prefix, in byte order.
-const maxParts = 100
-
 // lookParts finds the word among inner words, and those that begin with it if it is a prefix of several characters. They count like
 // words that begin with a prefix: the word was not written as such.
-func (d *derivation) lookParts(s segment.Live, f *lookup) error {
-	start := []byte(text.PartEntry(d.word))
+func (d *derivation) lookParts(s segment.Live) error {
+	start, r := []byte(text.PartEntry(d.word)), &d.runs[inner]
+	r.most = maxParts
 	if d.pattern.prefix && len(d.word) > shortPrefixBytes {
 		it := s.Terms(start, after(start), nil)
 		defer it.Close()
-		for len(f.parts) < maxParts && it.Next() && d.spend(wordSteps) {
-			f.parts = append(f.parts, it.Posting())
+		for !r.full() && it.Next() && d.spend(wordSteps) {
+			r.add(inner, s, it, d.all)
 		}
-		if err := it.Err(); err != nil {
-			return err
-		}
-	} else if p, ok := s.Term(start); ok {
-		f.parts = []segment.Posting{p}
+		return it.Err()
 	}
-	r := &d.runs[zero]
-	r.postings = slices.Concat(r.postings, f.parts)
-	r.lead = len(r.postings)
+	if p, ok := s.Term(start); ok {
+		r.addWord(inner, s, start, p, witness(s, p, d.all))
+	}
 	return nil
 }
 
@@ -264,8 +264,10 @@ func (d *derivation) most() (n int) {
 		if r := f.runs[zero]; r != nil {
 			postings = r.postings
 		}
-		for _, p := range postings {
-			n += p.Most()
+		for _, list := range [...][]segment.Posting{postings, f.run(inner).postings} {
+			for _, p := range list {
+				n += p.Most()
+			}
 		}
 	}
 	return n

@@ -111,6 +111,9 @@ func (d *derivation) matchWritten(m *Match, fields FieldSet) error {
 	if err != nil {
 		return err
 	}
+	if err := d.innerWords(m); err != nil {
+		return err
+	}
 	m.forms = &forms{prefix: s.prefix}
 	if s.prefix {
 		if m.Wide, m.forms.lists, err = d.shown(m, whole); err != nil {
@@ -124,6 +127,25 @@ func (d *derivation) matchWritten(m *Match, fields FieldSet) error {
 	for _, words := range s.readings {
 		if len(words) > 1 || words[0] != d.word {
 			m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
+		}
+	}
+	return nil
+}
+
+// innerWords adds the inner words to the first level of a match. Which of them count does not depend on how documents are spread over
+// segments.
+func (d *derivation) innerWords(m *Match) error {
+	if !slices.ContainsFunc(d.lookups, func(f *lookup) bool { return f.runs[inner] != nil }) {
+		return nil
+	}
+	postings := make([][]segment.Posting, len(d.Segments))
+	if _, err := d.choose(inner, maxParts, maxParts, postings); err != nil {
+		return err
+	}
+	l := &m.Levels[0]
+	for i, more := range postings {
+		if len(more) > 0 {
+			l.Postings[i] = slices.Concat(l.Postings[i], more)
 		}
 	}
 	return nil

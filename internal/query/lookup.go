@@ -15,7 +15,6 @@ import (
 type lookup struct {
 	exact    []segment.Posting  // the word as it is written: none or one; of a stop word that of its entry, then of a word of the same form
 	stops    int                // how many of these are of stop words
-	parts    []segment.Posting  // the word, or words that begin with it if it is a prefix, as inner words of others
 	exactRow uint32             // a row that has it in a field where it counts
 	runs     [runKinds]*wordRun // nil: for zero, the word as written alone; for other kinds, nothing
 	cuts     []cut              // where the word may be split
@@ -59,6 +58,7 @@ const (
 	wide                     // they begin with the word, a short prefix, and may be misspelt
 	prefixed                 // they begin with the word, a short prefix, and are longer; none where wide says it
 	inside                   // they contain the word, and do not begin with it if it is a prefix
+	inner                    // the entries of inner words that are the word, or begin with it if it is a prefix
 	runKinds
 )
 
@@ -213,7 +213,7 @@ func (r *wordRun) made() {
 
 // size estimates the memory of a lookup.
 func (f *lookup) size() int {
-	n := 136 + 96*(len(f.exact)+len(f.parts)) + 8*len(f.cuts)
+	n := 136 + 96*len(f.exact) + 8*len(f.cuts)
 	for _, r := range f.runs {
 		if r == nil {
 			continue

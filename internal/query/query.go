@@ -34,6 +34,9 @@ const (
 var (
 	maxTypoWords = [Levels]int{1: 150, 2: 50} // by typos
 
+	// maxParts is how many inner words count that begin with a prefix, in byte order.
+	maxParts = 100
+
 	// maxLongerWords is how many words that begin with a misspelt prefix count at each level if no word begins as typed.
 	maxLongerWords = 1000
 
