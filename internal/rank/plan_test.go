@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -27,6 +28,11 @@ func (k taken) search(ix *Index, r *Request) (*Result, error) {
 	got, err := Search(context.Background(), ix, &ask)
 	k.add(ask.Plan)
 	return got, err
+}
+
+// lacks reports whether a path was not taken.
+func (k taken) lacks(paths ...accessPath) bool {
+	return slices.ContainsFunc(paths, func(p accessPath) bool { return k[p] == 0 })
 }
 
 // wants fails the test if a path was not taken.
