@@ -166,6 +166,9 @@ func (d *distribution) send() {
 	}
 	asked := d.asked(d.request)
 	d.request.Remotes = func(ctx context.Context) []*search.RemoteAnswer { return d.s.network.Search(ctx, asked, d.s.beside) }
+	d.request.RemoteHits = func(ctx context.Context, r *search.FederatedRequest) []*search.RemoteAnswer {
+		return d.s.network.Search(ctx, d.asked(r), d.s.beside)
+	}
 	if d.request.GroupBy == nil {
 		return
 	}

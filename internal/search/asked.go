@@ -53,7 +53,7 @@ func (r *FederatedRequest) asksFor() int {
 		return len(r.GroupKeys)
 	}
 	offset, limit, _ := r.page()
-	return offset + limit
+	return max(offset+limit, r.Least)
 }
 
 // facetsOf returns the facets asked for of an index, or nil.

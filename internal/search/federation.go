@@ -48,6 +48,9 @@ type FederatedRequest struct {
 	Errors         *RemoteErrors // of reads in addition to the search; nil: none
 	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.
 	Remotes func(ctx context.Context) []*RemoteAnswer
+	// RemoteHits asks them as a request says that has Least; nil: a page may lack hits that they were not asked for.
+	RemoteHits func(ctx context.Context, r *FederatedRequest) []*RemoteAnswer
+	Least      int // hits that each of them is asked for, if the page ends before
 	// RemoteGroups asks them for the hits of some groups. It is set if Remotes and GroupBy are.
 	RemoteGroups func(ctx context.Context, keys []rank.GroupKey) []*RemoteAnswer
 	GroupKeys    []rank.GroupKey // of the groups that another instance asks for; nil: those of a page
@@ -100,6 +103,7 @@ type FederatedResponse struct {
 	remotes      []*RemoteAnswer
 	hits         []federatedHit
 	total        int
+	cut          bool              // a list of hits that may go on ended before the page was full
 	facets       []indexFacets     // of queried indexes for which some were requested
 	aggregations *aggregate.Result // nil: not asked for
 	suggestions  []suggested       // of a search that found nothing
@@ -153,7 +157,16 @@ type Spread func(n int, run func(ctx context.Context, i int) error) error
 // Federate runs the queries, by spread, and merges the results. Errors are *apierr.Error, in a *QueryError if one query caused it, or
 // the context's.
 func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*FederatedResponse, error) {
-	resp := &FederatedResponse{request: r, start: time.Now(), queries: make([]federated, len(r.Queries))}
+	resp, err := federate(ctx, r, spread, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return resp.further(ctx, spread)
+}
+
+// federate is Federate with the lists of hits that the request asks for.
+func federate(ctx context.Context, r *FederatedRequest, spread Spread, start time.Time) (*FederatedResponse, error) {
+	resp := &FederatedResponse{request: r, start: start, queries: make([]federated, len(r.Queries))}
 	resp.stages = newStages(ctx, r.ShowPerformanceDetails, r.Waited)
 	facets, err := r.facetFields()
 	if err != nil {
@@ -253,7 +266,7 @@ func (r *FederatedResponse) plan() *federationPlan {
 	}
 	p.drops = p.distinct != nil || len(p.own) > 0 || r.request.parts.distinct()
 	p.steadyTotals = slices.ContainsFunc(r.queries, func(q federated) bool { return q.ranking.steadyTotals })
-	p.severalValues = p.offset+p.limit > 0 && slices.ContainsFunc(r.queries, func(q federated) bool { return !rank.SingleValued(rankIndex(q.view), q.ranking.distinct) })
+	p.severalValues = r.request.Least > 0 || p.offset+p.limit > 0 && slices.ContainsFunc(r.queries, func(q federated) bool { return !rank.SingleValued(rankIndex(q.view), q.ranking.distinct) })
 	return p
 }
 
@@ -290,6 +303,7 @@ func (r *FederatedResponse) findHits(ctx context.Context, p *federationPlan, spr
 func (r *FederatedResponse) mergeHits(t turns.Turn, p *federationPlan, sets map[string]*indexSet) error {
 	m := r.newMerger(t, p, sets)
 	r.hits = weave(m.pins(federatedPins(r.queries, r.remotes)), m.next, p.offset, p.limit)
+	r.cut = p.drops && m.cut
 	more := func(q federated) bool { return !q.result.Whole && len(q.result.Hits) >= p.offset+p.limit }
 	for left := p.wholeLists() || p.drops && !slices.ContainsFunc(r.queries, more); left; {
 		_, left = m.next()

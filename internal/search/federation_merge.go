@@ -18,6 +18,10 @@ type merger struct {
 	own      map[ownDistinct]*valueSet         // of the distinct fields of several queries of an index
 	parts    *parts
 	sets     map[string]*indexSet // by uid; they are told of duplicates
+	plan     *federationPlan
+	asked    int  // hits of each remote
+	ended    bool // the last hit of a list that may go on was taken
+	cut      bool // and another one was needed
 	turn     turns.Turn
 	err      error // of the turn or its account; ends the merge
 }
@@ -106,7 +110,7 @@ func (h *heads) Pop() any {
 // newMerger starts merging the hits of the queries and of the remotes that have answered. A document found by two queries of an index
 // is returned once.
 func (r *FederatedResponse) newMerger(t turns.Turn, p *federationPlan, sets map[string]*indexSet) *merger {
-	m := &merger{turn: t, seen: make(map[string]map[segment.DocID]bool), own: p.own, parts: &r.request.parts, sets: sets}
+	m := &merger{turn: t, seen: make(map[string]map[segment.DocID]bool), own: p.own, parts: &r.request.parts, sets: sets, plan: p, asked: r.request.asksFor()}
 	queried := make(map[string]int)
 	for i := range r.queries {
 		q := &r.queries[i]
@@ -155,11 +159,15 @@ func (m *merger) pins(pins []pinnedHit[federatedHit]) []pinnedHit[federatedHit] 
 
 // next returns the best hit that is not merged yet.
 func (m *merger) next() (federatedHit, bool) {
-	for len(m.heads) > 0 && m.err == nil {
+	for m.err == nil {
+		if m.cut = m.cut || m.ended; len(m.heads) == 0 {
+			break
+		}
 		if m.err = m.turn.Yield(); m.err != nil {
 			break
 		}
 		h := m.heads[0]
+		m.ended = m.ended || m.endsCut(&h.federatedHit)
 		if next, ok := h.next(); ok {
 			m.heads[0] = next
 			heap.Fix(&m.heads, 0)
@@ -174,6 +182,16 @@ func (m *merger) next() (federatedHit, bool) {
 		}
 	}
 	return federatedHit{}, false
+}
+
+// endsCut reports whether a hit is the last one of a list that may go on.
+func (m *merger) endsCut(h *federatedHit) bool {
+	if a := h.remote; a != nil {
+		return h.hit == len(a.hits)-1 && len(a.hits)+len(a.pins) >= m.asked
+	}
+	q := h.query
+	n := len(q.result.Hits)
+	return h.hit == n-1 && !q.result.Whole && n >= m.plan.offset+m.plan.limit && n < q.view.Settings.Pagination.MaxTotalHits
 }
 
 // keeps reports whether neither the document nor one that shares a value with it has appeared.

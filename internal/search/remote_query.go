@@ -77,17 +77,18 @@ func (r *Request) writeNarrowing(o *objectWriter) {
 	}
 }
 
-// AppendRemote appends the federation's request to another instance: all hits up to the page's end. facets are the indexes whose
+// AppendRemote appends the federation's request to another instance: all hits up to the page's end, or Least. facets are the indexes whose
 // facets are requested.
 func (r *FederatedRequest) AppendRemote(dst []byte, facets []IndexFacets) []byte {
 	o := objectWriter{append(dst, '{')}
 	offset, limit, paged := r.page()
+	hits := max(offset+limit, r.Least)
 	if paged {
 		o.integer("page", 1)
-		o.integer("hitsPerPage", offset+limit)
+		o.integer("hitsPerPage", hits)
 	} else {
 		o.integer("offset", 0)
-		o.integer("limit", offset+limit)
+		o.integer("limit", hits)
 	}
 	if r.Distinct != nil {
 		o.text("distinct", *r.Distinct)
