@@ -275,88 +275,93 @@ func TestFollowersAmongCombinedEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused, promoted := 0, 0
-	for n := -8; ; n += 1 + max(0, n)/8 {
-		// The follower is killed after a number of file operations, most of which may belong to the image; or when it starts with combined
-		// entries, or some operations later.
-		if n == 0 {
-			n = 100
-		}
-		dir := path.Join(filepath.ToSlash(t.TempDir()), "follower")
-		from := NewFollower(FollowOptions{Store: readOnly{h.store, t}, MasterKey: masterKey, Interval: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
-		left, counting, dead := n, n > 0, make(chan struct{})
-		cut := vfs.Hook(vfs.OS, func(o vfs.Op) error {
-			if !counting && strings.HasSuffix(o.NewName, "/unsettled") {
-				counting, left = true, n+8
+	for shift := 0; shift == 0 || shift < 50 && (promoted == 0 || refused == 0); shift += 7 { // other moments if these are all of one kind
+		for n := -8; ; n += 1 + max(0, n)/8 {
+			// The follower is killed after a number of file operations, most of which may belong to the image; or when it starts with
+			// combined entries, or some operations later.
+			if n == 0 {
+				n = 100 + shift
 			}
-			if !counting {
-				return nil
-			}
-			if left--; left < 0 {
-				if left == -1 {
-					close(dead)
+			dir := path.Join(filepath.ToSlash(t.TempDir()), "follower")
+			from := NewFollower(FollowOptions{Store: readOnly{h.store, t}, MasterKey: masterKey, Interval: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+			left, counting, dead := n, n > 0, make(chan struct{})
+			var mu sync.Mutex // files are fetched side by side
+			cut := vfs.Hook(vfs.OS, func(o vfs.Op) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if !counting && strings.HasSuffix(o.NewName, "/unsettled") {
+					counting, left = true, n+8
 				}
-				return errCut
+				if !counting {
+					return nil
+				}
+				if left--; left < 0 {
+					if left == -1 {
+						close(dead)
+					}
+					return errCut
+				}
+				return nil
+			})
+			reader, err := group.OpenReader(group.ReaderOptions{FS: cut, Dir: dir, Format: "4", From: from, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				continue
 			}
-			return nil
-		})
-		reader, err := group.OpenReader(group.ReaderOptions{FS: cut, Dir: dir, Format: "4", From: from, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			continue
-		}
-		ctx, end := context.WithCancel(t.Context())
-		var done sync.WaitGroup
-		done.Go(func() {
-			if reader.Join(ctx) == nil {
-				d := standby.Open(standby.Options{FS: cut, Dir: dir})
-				_ = errors.Join(reader.Follow(ctx, d), d.Close())
+			ctx, end := context.WithCancel(t.Context())
+			var done sync.WaitGroup
+			done.Go(func() {
+				if reader.Join(ctx) == nil {
+					d := standby.Open(standby.Options{FS: cut, Dir: dir})
+					_ = errors.Join(reader.Follow(ctx, d), d.Close())
+				}
+			})
+			whole := false
+			await(t, "the follower is killed, or has all", func() bool {
+				select {
+				case <-dead:
+					return true
+				default:
+					whole = reader.Position().Compare(last) >= 0
+					return whole
+				}
+			})
+			end()
+			done.Wait()
+			_ = reader.Close()
+			if whole {
+				break
 			}
-		})
-		whole := false
-		await(t, "the follower is killed, or has all", func() bool {
-			select {
-			case <-dead:
-				return true
-			default:
-				whole = reader.Position().Compare(last) >= 0
-				return whole
+			if reader.Position().Term == 0 {
+				continue
 			}
-		})
-		end()
-		done.Wait()
-		_ = reader.Close()
-		if whole {
-			break
-		}
-		if reader.Position().Term == 0 {
-			continue
-		}
-		// A killed follower may have recorded more than it knew.
-		reader, err = group.OpenReader(group.ReaderOptions{FS: vfs.OS, Dir: dir, Format: "4", From: from, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := reader.Position()
-		if err := reader.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err = group.Promote(vfs.OS, dir, nil); err != nil {
-			if !strings.Contains(err.Error(), "inside changes that were combined") {
-				t.Errorf("at %v of %v: %v", at, last, err)
+			// A killed follower may have recorded more than it knew.
+			reader, err = group.OpenReader(group.ReaderOptions{FS: vfs.OS, Dir: dir, Format: "4", From: from, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
 			}
-			refused++
-			f := &follower{t: t, dir: dir, store: h.store} // continues
-			f.start()
-			await(t, "the follower has all", func() bool { return f.r.Position().Compare(last) >= 0 })
-			f.stop()
-			continue
-		}
-		promoted++
-		p, err := all.planFor(at)
-		if err == nil {
-			err = a.settles(t.Context(), p)
-		}
-		if err != nil && strings.Contains(err.Error(), "it was combined with later changes") {
-			t.Errorf("promoted at %v: %v", at, err)
+			at := reader.Position()
+			if err := reader.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err = group.Promote(vfs.OS, dir, nil); err != nil {
+				if !strings.Contains(err.Error(), "inside changes that were combined") {
+					t.Errorf("at %v of %v: %v", at, last, err)
+				}
+				refused++
+				f := &follower{t: t, dir: dir, store: h.store} // continues
+				f.start()
+				await(t, "the follower has all", func() bool { return f.r.Position().Compare(last) >= 0 })
+				f.stop()
+				continue
+			}
+			promoted++
+			p, err := all.planFor(at)
+			if err == nil {
+				err = a.settles(t.Context(), p)
+			}
+			if err != nil && strings.Contains(err.Error(), "it was combined with later changes") {
+				t.Errorf("promoted at %v: %v", at, err)
+			}
 		}
 	}
 	if promoted == 0 || refused == 0 {

@@ -41,8 +41,11 @@ func TestEntriesBeforeTheLastCatalogAreFetchedOnce(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
 	a := archiveOf(t, store, "a", "b", "c")
+	var mu sync.Mutex // objects are read side by side
 	opened := map[string]int{}
 	a.store = hooked{store, func(name string) {
+		mu.Lock()
+		defer mu.Unlock()
 		if strings.HasPrefix(name, logPrefix) {
 			opened[name]++
 		}
