@@ -31,8 +31,9 @@ generate: build
 	./svc generate fish > deploy/completions/svc.fish
 	./svc generate man > deploy/svc.1
 
+# tests of fastapi take half of the time that go test allows by default; a busy machine needs more
 test: check
-	go test ./...
+	go test -timeout 25m ./...
 
 # WALK random requests against a model; a run that fails names its seed
 WALK ?= 100000
