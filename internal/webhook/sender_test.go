@@ -358,10 +358,7 @@ func TestFailedDeliveriesAreRetried(t *testing.T) {
 	for uid := range uint32(batches) {
 		h.end(uid)
 	}
-	for range 10000 {
-		if len(r.batches()) == batches {
-			break
-		}
+	for deadline := time.Now().Add(time.Minute); len(r.batches()) < batches && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	h.Close()
