@@ -83,7 +83,7 @@ func (h *host) start() {
 	complete(h.t, &o)
 	s := New(o)
 	var l net.Listener
-	for range 100 { // the port may not be free yet
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); { // the port may not be free yet
 		if l, err = net.Listen("tcp", h.address); err == nil {
 			break
 		}
