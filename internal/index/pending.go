@@ -55,8 +55,15 @@ func (p *pending) known(base *settings.Fields) *settings.Fields {
 	return p.fields.base
 }
 
-// update writes the documents that changed since the last call.
+// update writes the documents that changed since the last call. Its error is not that of the operation that needs them.
 func (p *pending) update(b *batch) error {
+	if err := p.write(b); err != nil {
+		return &blockedError{err}
+	}
+	return nil
+}
+
+func (p *pending) write(b *batch) error {
 	now := int32(b.versions.len())
 	if p.seen == now {
 		return nil

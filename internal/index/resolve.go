@@ -317,8 +317,8 @@ func (b *batch) bind(e *filter.Expr, fields *settings.Fields) (*filter.Bound, er
 	})
 }
 
-// blockedError is the error of an operation that reads an index which cannot be opened. Users see it, but it is not the
-// result of the operation: applied later, the operation succeeds.
+// blockedError is the error of an operation that cannot read an index which cannot be opened, or the documents of its own batch. Users
+// see it, but it is not the result of the operation: applied later, the operation succeeds.
 type blockedError struct{ err error }
 
 func (e *blockedError) Error() string { return e.err.Error() }

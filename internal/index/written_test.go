@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path"
 	"runtime/debug"
 	"slices"
@@ -309,6 +310,38 @@ func TestDamageDuringAnImportIsNotTheIndexs(t *testing.T) {
 		t.Errorf("files %v", files)
 	}
 	b.apply(ix, payload)
+	b.checkFresh(ix)
+}
+
+// TestDamageOfPendingDocumentsIsNoResult truncates the file with the documents that a deletion in the same batch has to see. The batch must
+// fail as a whole, so that it is tried again. It must not store an error as the result of the deletion.
+func TestDamageOfPendingDocumentsIsNoResult(t *testing.T) {
+	t.Chdir(t.TempDir())
+	damages, damaged := false, 0
+	b := newBed(t, vfs.Hook(vfs.OS, func(o vfs.Op) error {
+		if damages && damaged == 0 && o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, segSuffix) {
+			damaged++
+			return os.Truncate(o.Name, 1)
+		}
+		return nil
+	}), Options{})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"filterableAttributes":["id"]}`))
+	ops := []Op{b.payload(`{"id":1}`, `{"id":2}`), DeleteByFilter{Filter: []byte(`"id = 1"`)}}
+	b.batch++
+	damages = true
+	results, err := ix.Apply(t.Context(), b.batch, ops, nil)
+	damages = false
+	if damaged != 1 || err == nil || apierr.From(err).Code != "io_error" {
+		t.Fatalf("%d files were damaged: %+v, %v", damaged, results, err)
+	}
+	b.apply(ix, ops...)
+	v := held(ix.View())
+	defer v.Release()
+	if n := v.Documents(); n != 1 {
+		t.Errorf("%d documents, want 1", n)
+	}
 	b.checkFresh(ix)
 }
 
