@@ -167,6 +167,31 @@ func TestBombs(t *testing.T) {
 	}
 }
 
+// TestManySettings imports indexes whose settings together are larger than the memory for entries. Those of the first index stay in memory,
+// and those of the others wait in files.
+func TestManySettings(t *testing.T) {
+	defer func(sum, settings int) { maxSmallSum, settingsMemory = sum, settings }(maxSmallSum, settingsMemory)
+	maxSmallSum, settingsMemory = 4000, 1500
+	dump := minimal()
+	uids := []string{"a", "b", "c", "d", "e"}
+	for _, uid := range uids {
+		dump = append(dump,
+			entry{name: "indexes/" + uid + "/documents.jsonl"},
+			entry{name: "indexes/" + uid + "/settings.json", content: `{"stopWords":["` + strings.Repeat(uid, 1000) + `"]}`},
+			entry{name: "indexes/" + uid + "/metadata.json", content: `{"uid":"` + uid + `","createdAt":"2026-01-02T03:04:05Z","updatedAt":"2026-01-03T03:04:05Z"}`})
+	}
+	in := imported(t, writeTarball(t, dump...))
+	for _, uid := range uids {
+		if words := in.catalog.Get(uid).Outline().Settings.StopWords; !slices.Equal(words, []string{strings.Repeat(uid, 1000)}) {
+			t.Errorf("index %s has the stop words %.20q", uid, words)
+		}
+	}
+	u := newUnpacker(vfs.NewMem(), "/", nil)
+	if err := u.entry("indexes/a/settings.json", maxSmall+1, strings.NewReader("{}")); err == nil {
+		t.Error("huge settings are accepted")
+	}
+}
+
 // TestLargeDocuments unpacks documents that are too large for memory, and one that is too large for an index.
 func TestLargeDocuments(t *testing.T) {
 	defer func(n int) { document.MaxBytes = n }(document.MaxBytes)

@@ -118,7 +118,8 @@ func (m *importer) listV5(first, last map[string]time.Time) ([]importedIndex, er
 		if _, ok := m.in.documents[id]; !ok {
 			return nil, fmt.Errorf("%s is missing", path.Join(indexesDir, id, documentsName))
 		}
-		x := importedIndex{id, uid, textOf(meta.PrimaryKey), first[uid], last[uid], m.knownRules(uid, meta.Settings)}
+		read := func() ([]byte, error) { return m.knownRules(uid, meta.Settings), nil }
+		x := importedIndex{id, uid, textOf(meta.PrimaryKey), first[uid], last[uid], read}
 		if x.created.IsZero() {
 			x.created = m.Now()
 		}

@@ -21,7 +21,7 @@ type importedIndex struct {
 	primaryKey string
 	created    time.Time
 	updated    time.Time
-	settings   []byte
+	settings   func() ([]byte, error)
 }
 
 // listV6 lists the indexes of the dump. A folder with documents and without metadata is an error, because its documents would be lost
@@ -46,14 +46,15 @@ func (m *importer) listV6() ([]importedIndex, error) {
 		if meta.CreatedAt == nil || meta.UpdatedAt == nil {
 			return nil, fmt.Errorf("%s: it lacks createdAt or updatedAt", name)
 		}
-		s := m.in.small[dir+settingsName]
-		if s == nil {
-			return nil, fmt.Errorf("%s is missing", dir+settingsName)
+		s := dir + settingsName
+		if m.in.small[s] == nil && m.in.settings[s] == "" {
+			return nil, fmt.Errorf("%s is missing", s)
 		}
 		if _, ok := m.in.documents[folder]; !ok {
 			return nil, fmt.Errorf("%s is missing", dir+documentsName)
 		}
-		list = append(list, importedIndex{folder, meta.UID, textOf(meta.PrimaryKey), *meta.CreatedAt, *meta.UpdatedAt, s})
+		read := func() ([]byte, error) { return m.in.settingsOf(m.FS, s) }
+		list = append(list, importedIndex{folder, meta.UID, textOf(meta.PrimaryKey), *meta.CreatedAt, *meta.UpdatedAt, read})
 	}
 	// Other files in a folder without metadata would be lost silently.
 	for folder := range m.in.documents {
@@ -115,7 +116,11 @@ func (m *importer) index(catalog *index.Catalog, x importedIndex) error {
 	if catalog.Get(x.uid) != nil {
 		return errors.New("the dump has two of them")
 	}
-	update, unknown, err := settings.UnmarshalForeign(x.settings)
+	raw, err := x.settings()
+	if err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	update, unknown, err := settings.UnmarshalForeign(raw)
 	if err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}

@@ -27,13 +27,18 @@ const (
 	maxNames     = 256 << 20 // bytes of all names, each plus nameCost for the memory of an entry
 	nameCost     = 100
 	maxSmall     = 64 << 20  // bytes of one entry that is read into memory
-	maxSmallSum  = 256 << 20 // bytes of all of them
 	maxLineBytes = 512 << 20 // of a task or a batch; document.MaxBytes bounds documents
 
 	// Beyond freeBytes, the output may be at most ratioLimit times the input. JSON compresses to about a tenth; the format can
 	// express at most about a thousandth.
 	freeBytes  = 1 << 30
 	ratioLimit = 400
+)
+
+// Bytes that are in memory at the same time. (Variables, so that tests can lower them.)
+var (
+	maxSmallSum    = 256 << 20 // of entries, without settings of indexes
+	settingsMemory = 64 << 20  // of settings of indexes; those of later indexes wait in files
 )
 
 // countingReader counts the bytes read.
@@ -153,8 +158,17 @@ type unpacked struct {
 	documents map[string]spooled  // by folder of the index
 	payloads  map[string]*payload // by name without directory and suffix
 	lines     map[string]string   // files with lines, by name
+	settings  map[string]string   // files with settings of indexes that are not in small, by name
 	strange   []string            // names that mean nothing here
 	smallSum  int
+}
+
+// settingsOf returns the settings of an index, by the name of their entry.
+func (u *unpacked) settingsOf(fsys vfs.FS, name string) ([]byte, error) {
+	if file := u.settings[name]; file != "" {
+		return vfs.ReadFile(fsys, file)
+	}
+	return u.small[name], nil
 }
 
 // spooled is a file of documents, one a line, in the form of document.Convert.
@@ -182,11 +196,12 @@ type unpacker struct {
 	newPayload func() (payloadSink, error)
 	out        unpacked
 	files      int // made so far
+	settings   int // bytes of settings in memory
 }
 
 func newUnpacker(fsys vfs.FS, work string, newPayload func() (payloadSink, error)) *unpacker {
 	return &unpacker{fs: fsys, work: work, newPayload: newPayload, out: unpacked{
-		small: map[string][]byte{}, documents: map[string]spooled{}, payloads: map[string]*payload{}, lines: map[string]string{},
+		small: map[string][]byte{}, documents: map[string]spooled{}, payloads: map[string]*payload{}, lines: map[string]string{}, settings: map[string]string{},
 	}}
 }
 
@@ -204,7 +219,9 @@ func (u *unpacker) entry(name string, size int64, r io.Reader) error {
 		return u.payload(base, r)
 	case top == indexesDir && folder != "" && !strings.Contains(folder, "/") && base == documentsName:
 		return u.documents(folder, r)
-	case top == indexesDir && folder != "" && !strings.Contains(folder, "/") && (base == metadataName || base == settingsName || base == v5MetaName),
+	case top == indexesDir && folder != "" && !strings.Contains(folder, "/") && base == settingsName:
+		return u.settingsEntry(name, size, r)
+	case top == indexesDir && folder != "" && !strings.Contains(folder, "/") && (base == metadataName || base == v5MetaName),
 		name == metadataName, name == keysName, name == featuresName, name == webhooksName, name == networkName, name == aliasesName, isChat(name), keeps(name),
 		name == v5KeysName, name == v5IndexesName:
 		return u.smallEntry(name, size, r)
@@ -217,18 +234,47 @@ func (u *unpacker) entry(name string, size int64, r io.Reader) error {
 
 // smallEntry reads an entry into memory, within the bounds above.
 func (u *unpacker) smallEntry(name string, size int64, r io.Reader) error {
-	if size > maxSmall {
-		return fmt.Errorf("it has %d bytes, but %d are the most", size, maxSmall)
-	}
-	b, err := io.ReadAll(io.LimitReader(r, maxSmall+1))
+	b, err := readSmall(size, r)
 	if err != nil {
 		return err
 	}
-	if u.out.smallSum += len(b); len(b) > maxSmall || u.out.smallSum > maxSmallSum {
+	if u.out.smallSum += len(b); u.out.smallSum > maxSmallSum {
 		return errors.New("it is too large")
 	}
 	u.out.small[name] = b
 	return nil
+}
+
+// settingsEntry reads the settings of an index. All indexes together may have more than fits into memory.
+func (u *unpacker) settingsEntry(name string, size int64, r io.Reader) error {
+	b, err := readSmall(size, r)
+	if err != nil {
+		return err
+	}
+	if u.settings+len(b) <= settingsMemory {
+		u.settings += len(b)
+		u.out.small[name] = b
+		return nil
+	}
+	f, w, err := u.create()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	u.out.settings[name] = f.Name()
+	return errors.Join(err, w.Flush(), f.Close())
+}
+
+// readSmall reads an entry that should have size bytes.
+func readSmall(size int64, r io.Reader) ([]byte, error) {
+	if size > maxSmall {
+		return nil, fmt.Errorf("it has %d bytes, but %d are the most", size, maxSmall)
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxSmall+1))
+	if err == nil && len(b) > maxSmall {
+		err = errors.New("it is too large")
+	}
+	return b, err
 }
 
 func (u *unpacker) create() (vfs.File, *bufio.Writer, error) {
