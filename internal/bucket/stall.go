@@ -22,6 +22,11 @@ type stalling struct {
 	time time.Duration
 }
 
+// EndStalled returns a transport that ends a request of next when no data of it has moved for a time.
+func EndStalled(next http.RoundTripper, time time.Duration) http.RoundTripper {
+	return &stalling{next, time}
+}
+
 func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	w := &watch{cause: func() error { return context.Cause(ctx) }, cancel: cancel, time: s.time}

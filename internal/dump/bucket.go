@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svc/internal/apierr"
+	"svc/internal/bucket"
 	"svc/internal/vfs"
 )
 
@@ -38,9 +40,14 @@ type Bucket struct {
 	CompressionLevel int   // of gzip, 0 to 9
 	PartSize         int64 // bytes
 
-	tokenService string // of tests; "": that of the region
-	retries      int    // of tests; 0: the client's
+	tokenService string        // of tests; "": that of the region
+	retries      int           // of tests; 0: the client's
+	stall        time.Duration // of tests; 0: stallTime
 }
+
+// stallTime is how long no data of a request or an answer may move. The task queue waits for a snapshot. A store may need a while for the
+// checksums of a part.
+const stallTime = 5 * time.Minute
 
 // maxParts is how many parts S3 puts together.
 const maxParts = 10_000
@@ -91,7 +98,7 @@ func (b *Bucket) client(transport http.RoundTripper) (*minio.Core, error) {
 	}
 	return minio.NewCore(u.Host, &minio.Options{
 		Creds: creds, Secure: u.Scheme == "https", Region: b.Region, BucketLookup: minio.BucketLookupPath,
-		Transport: transport, MaxRetries: b.retries,
+		Transport: bucket.EndStalled(transport, cmp.Or(b.stall, stallTime)), MaxRetries: b.retries,
 	})
 }
 

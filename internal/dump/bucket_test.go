@@ -224,6 +224,28 @@ func TestUploadErrors(t *testing.T) {
 	}
 }
 
+// TestUploadToAStalledStore uploads to a store that does not answer when it has a part. The upload must fail, because tasks wait for it.
+func TestUploadToAStalledStore(t *testing.T) {
+	s := newStore(t)
+	s.fail = func(r *http.Request) int {
+		if r.Method == http.MethodPut {
+			<-r.Context().Done()
+		}
+		return 0
+	}
+	b := s.bucket()
+	b.stall = 100 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := b.upload(ctx, maker(t, outbound.Any()), "object", func(w io.Writer) error {
+		_, err := w.Write(make([]byte, 1000))
+		return err
+	})
+	if e := apierr.From(err); ctx.Err() != nil || err == nil || e.Code != "s3_snapshot_server_error" || !strings.Contains(e.Message, "stopped responding") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestUploadCanceled(t *testing.T) {
 	s := newStore(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
