@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"time"
 
@@ -204,7 +205,8 @@ func (m *Maker) workspace() error {
 const partName = "part"
 
 // publish creates a file outside of the data directory. write writes it to a temporary name in the same directory, and it is renamed
-// once it is complete and durable. If this task is interrupted, the next one removes the temporary file.
+// once it is complete and durable. If this task is interrupted, the next one removes the temporary file. mode is the mode of the file; 0
+// leaves it as it is. On Windows it has no effect, because Windows does not replace read-only files.
 func (m *Maker) publish(name string, mode uint32, write func(vfs.File) error) (err error) {
 	fsys := m.o.FS
 	if err := vfs.MakeDir(fsys, path.Dir(name)); err != nil {
@@ -224,7 +226,11 @@ func (m *Maker) publish(name string, mode uint32, write func(vfs.File) error) (e
 		err = f.Sync()
 	}
 	if o, ok := f.(vfs.OSFile); ok && err == nil && mode != 0 {
-		err = o.OSFile().Chmod(fs.FileMode(mode))
+		if vfs.ReplacesOpen {
+			err = o.OSFile().Chmod(fs.FileMode(mode))
+		} else {
+			_ = os.Chmod(name, 0o600) // earlier versions set the mode here, too
+		}
 	}
 	if e := f.Close(); err == nil {
 		err = e

@@ -93,10 +93,11 @@ func TestSnapshot(t *testing.T) {
 		must(t, snapshotNow(t, in))
 		info, err := os.Stat(in.o.SnapshotFile)
 		must(t, err)
-		if info.Mode().Perm() != snapshotMode {
+		if vfs.ReplacesOpen && info.Mode().Perm() != snapshotMode {
 			t.Errorf("the snapshot has mode %s", info.Mode())
 		}
-		must(t, snapshotNow(t, in)) // replaces the first
+		must(t, os.Chmod(in.o.SnapshotFile, snapshotMode)) // as earlier versions did on each system
+		must(t, snapshotNow(t, in))                        // replaces the first
 		if _, err := os.Stat(in.o.Place.Work); err == nil {
 			t.Error("the work directory is left")
 		}

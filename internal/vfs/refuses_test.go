@@ -4,6 +4,7 @@ package vfs
 
 import (
 	"errors"
+	"os"
 	"path"
 	"path/filepath"
 	"testing"
@@ -68,6 +69,26 @@ func TestFilesInUseStay(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReadOnlyFilesStay replaces and removes a read-only file. The system allows only the removal.
+func TestReadOnlyFilesStay(t *testing.T) {
+	dir := filepath.ToSlash(t.TempDir())
+	file, other := path.Join(dir, "a"), path.Join(dir, "b")
+	for _, name := range []string{file, other} {
+		if err := WriteFile(OS, name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(file, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if err := OS.Rename(other, file); err == nil {
+		t.Error("a read-only file was replaced")
+	}
+	if err := OS.Remove(file); err != nil {
+		t.Error(err)
 	}
 }
 

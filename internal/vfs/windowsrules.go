@@ -24,6 +24,7 @@ import (
 //     is not renamed either, nor a directory it is in (Go opens files without FILE_SHARE_DELETE, and Windows keeps a file
 //     with a view from being deleted);
 //   - a file that is mapped is not truncated;
+//   - a file that is read-only is not replaced;
 //   - names that Windows cannot have, or that differ from others by case alone, are refused;
 //   - directories are not synced.
 //
@@ -158,8 +159,8 @@ func (w windowsFS) Rename(oldname, newname string) error {
 	if to, e := used(newname); err == nil && e == nil && (to.open || to.mapped) {
 		err = errDenied
 	}
-	if info, e := os.Stat(newname); err == nil && e == nil && info.IsDir() {
-		err = errDenied // MoveFileEx replaces no directory
+	if info, e := os.Stat(newname); err == nil && e == nil && (info.IsDir() || info.Mode()&0o200 == 0) {
+		err = errDenied // MoveFileEx replaces no directory, and no read-only file
 	}
 	if err != nil {
 		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err}
