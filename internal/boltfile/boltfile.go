@@ -163,7 +163,10 @@ func create(name string, o *Options) error {
 		return vfs.OS.Rename(temp, name)
 	}
 	// bbolt has synced the file, but never its directory.
-	_, err = vfs.Move(vfs.OS, temp, name)
+	renamed, err := vfs.Move(vfs.OS, temp, name)
+	if err != nil && renamed { // a later sync of the directory would say nothing about this name
+		err = errors.Join(err, vfs.OS.Remove(name))
+	}
 	return err
 }
 

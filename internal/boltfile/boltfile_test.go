@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/vfs"
 )
 
 var things = []byte("things")
@@ -222,6 +223,30 @@ func TestAnInterruptedCreationStartsOver(t *testing.T) {
 	}
 	if names, err := filepath.Glob(name + "*"); err != nil || len(names) != 1 {
 		t.Errorf("%q %v", names, err)
+	}
+}
+
+// TestAFileWhoseNameIsNotDurableStartsOver fails the sync of the directory after a file was created and renamed. The file must be gone,
+// because no later sync makes its name durable. The next try creates it again.
+func TestAFileWhoseNameIsNotDurableStartsOver(t *testing.T) {
+	defer func(fsys vfs.FS) { vfs.OS = fsys }(vfs.OS)
+	broken := errors.New("the disk fails")
+	vfs.OS = vfs.Hook(vfs.OS, vfs.FailFrom(1, 1, func(o vfs.Op) bool { return o.Kind == vfs.OpSyncDir }, broken))
+	name := filepath.Join(t.TempDir(), "x.db")
+	o := options()
+	o.NoSync = false
+	if db, err := Open(name, o); !errors.Is(err, broken) {
+		t.Fatal(db, err)
+	}
+	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is left: %v", err)
+	}
+	db, err := Open(name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
