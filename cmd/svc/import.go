@@ -270,12 +270,14 @@ func (c *importCommand) run(ctx context.Context, p program, to *client.Client, i
 }
 
 // checkpoints keeps how far an import is in a file.
-type checkpoints struct{ file string }
+type checkpoints struct{ file, source string }
 
 // checkpoints returns the checkpoints of an import from a source into an index.
 func (c *importCommand) checkpoints(p program, to *client.Client, source, index string) (*checkpoints, error) {
+	hash := sha256.Sum256([]byte(strings.Join([]string{source, to.Host(), index, c.PrimaryKey, c.Format, c.Delimiter, fmt.Sprint(c.Update)}, "\n")))
+	sum := hex.EncodeToString(hash[:16])
 	if c.State != "" {
-		return &checkpoints{c.State}, nil
+		return &checkpoints{c.State, sum}, nil
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -286,20 +288,21 @@ func (c *importCommand) checkpoints(p program, to *client.Client, source, index 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot store the progress of the import: %w; name a file with --state", err)
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{source, to.Host(), index, c.PrimaryKey, c.Format, c.Delimiter, fmt.Sprint(c.Update)}, "\n")))
-	return &checkpoints{filepath.Join(dir, "import-"+hex.EncodeToString(sum[:16])+".json")}, nil
+	return &checkpoints{filepath.Join(dir, "import-"+sum+".json"), sum}, nil
 }
 
-// load returns the last checkpoint, or that of the beginning.
+// load returns the last checkpoint, or that of the beginning. The checkpoint of another import does not count: a user may name the same
+// file for several.
 func (s *checkpoints) load() (at client.Checkpoint) {
 	b, err := os.ReadFile(s.file)
-	if err != nil || json.Unmarshal(b, &at) != nil {
+	if err != nil || json.Unmarshal(b, &at) != nil || at.Source != "" && at.Source != s.source {
 		return client.Checkpoint{}
 	}
 	return at
 }
 
 func (s *checkpoints) save(at client.Checkpoint) error {
+	at.Source = s.source
 	b, err := json.Marshal(at)
 	if err == nil {
 		_, err = vfs.Replace(vfs.OS, s.file, b)

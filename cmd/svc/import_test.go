@@ -60,7 +60,48 @@ func checkDocuments(t *testing.T, in *instance, index string, n int) {
 }
 
 // sent returns the number of documents that the server has accepted, by a state file.
-func sent(state string) int { at := (&checkpoints{state}).load(); return at.Sent }
+func sent(state string) int {
+	var at client.Checkpoint
+	if b, err := os.ReadFile(state); err == nil {
+		_ = json.Unmarshal(b, &at) // an import replaces the file as a whole
+	}
+	return at.Sent
+}
+
+// TestAStateFileIsOfOneImport saves the progress of an import to a file, and loads it for the same import, for one of another file, and for
+// one of the same file into another index. Only the first one may resume.
+func TestAStateFileIsOfOneImport(t *testing.T) {
+	to, err := client.New("http://localhost:7700", "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(t.TempDir(), "state")
+	c := &importCommand{State: state}
+	of := func(source, index string) *checkpoints {
+		at, err := c.checkpoints(program{}, to, source, index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	if err := of("monday.ndjson 100 1", "films").save(client.Checkpoint{Sent: 7}); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		source, index string
+		want          int
+	}{{"monday.ndjson 100 1", "films", 7}, {"tuesday.ndjson 100 2", "films", 0}, {"monday.ndjson 100 1", "books", 0}} {
+		if got := of(x.source, x.index).load().Sent; got != x.want {
+			t.Errorf("%s into %s resumes after %d documents, want %d", x.source, x.index, got, x.want)
+		}
+	}
+	if err := os.WriteFile(state, []byte(`{"sent":7,"tasks":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := of("monday.ndjson 100 1", "films").load().Sent; got != 7 {
+		t.Errorf("with the file of an earlier svc, it resumes after %d documents, want 7", got)
+	}
+}
 
 // TestAKilledImportContinues kills imports and the server with SIGKILL until an import completes.
 func TestAKilledImportContinues(t *testing.T) {

@@ -313,15 +313,15 @@ func TestACheckpointOfAnotherServerIsRefused(t *testing.T) {
 	}{
 		{Checkpoint{}, true},
 		{Checkpoint{Sent: 5}, false},
-		{Checkpoint{5, []Portion{portion(1, "at 1")}}, true},
-		{Checkpoint{5, []Portion{portion(1, "another time")}}, false},
-		{Checkpoint{5, []Portion{portion(9, "at 9")}}, false},
+		{Checkpoint{Sent: 5, Tasks: []Portion{portion(1, "at 1")}}, true},
+		{Checkpoint{Sent: 5, Tasks: []Portion{portion(1, "another time")}}, false},
+		{Checkpoint{Sent: 5, Tasks: []Portion{portion(9, "at 9")}}, false},
 	} {
 		if known, err := c.Known(t.Context(), "i", tt.at); err != nil || known != tt.known {
 			t.Errorf("%+v: %v %v", tt.at, known, err)
 		}
 	}
-	if known, _ := c.Known(t.Context(), "other", Checkpoint{5, []Portion{portion(1, "at 1")}}); known {
+	if known, _ := c.Known(t.Context(), "other", Checkpoint{Sent: 5, Tasks: []Portion{portion(1, "at 1")}}); known {
 		t.Error("a checkpoint with a task of another index is accepted")
 	}
 }

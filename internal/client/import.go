@@ -30,6 +30,9 @@ type Import struct {
 type Checkpoint struct {
 	Sent  int       `json:"sent"`  // documents that the server has taken, all before any other
 	Tasks []Portion `json:"tasks"` // those not known to have ended; if there are none, the last one that did
+
+	// Source identifies the documents and where they go, for the caller; "": an earlier svc wrote the checkpoint.
+	Source string `json:"source,omitempty"`
 }
 
 // Portion is the documents of one request.
