@@ -70,6 +70,8 @@ func (o *options) initVoter(b *base) error {
 		if err := checkStores(vfs.OS, o.DBPath); err != nil {
 			return err
 		}
+	} else if _, err := vfs.OS.Stat(path.Join(o.DBPath, importingFile)); err == nil {
+		return fmt.Errorf("an import into %s was interrupted, and its data are incomplete. Start without --group-role voter and with the same import option to restart the import, or remove the directory", o.DBPath)
 	}
 	if _, err := vfs.Replace(vfs.OS, name, versionContent()); err != nil {
 		return fmt.Errorf("cannot create the data directory: %w", err)

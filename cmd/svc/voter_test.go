@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"svc/internal/apierr"
@@ -27,5 +30,20 @@ func TestLostLead(t *testing.T) {
 		if got := lostLead(x.err); got != x.want {
 			t.Errorf("%v: %v", x.err, got)
 		}
+	}
+}
+
+// TestAVoterRefusesAnInterruptedImport starts a voter on a directory that an import has filled in part.
+func TestAVoterRefusesAnInterruptedImport(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, importingFile), []byte("a.dump"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := &options{DBPath: dir}
+	if err := o.initVoter(nil); err == nil || !strings.Contains(err.Error(), "was interrupted") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, versionFile)); err == nil {
+		t.Error("the directory counts as complete")
 	}
 }
