@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -106,10 +107,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 			return nil, errors.Join(err, emptyDir(fsys, dir, ""), lock.Close())
 		}
 	}
-	name := path.Join(dir, versionFile)
-	if b, e := vfs.ReadFile(fsys, name); e != nil || string(b) != string(versionContent()) {
-		_, err = vfs.Replace(fsys, name, versionContent())
-	}
+	err = writeVersion(fsys, dir)
 	if err == nil {
 		// The directory is whole: a crash may have left this one, too.
 		if err = fsys.Remove(path.Join(dir, importingFile)); errors.Is(err, fs.ErrNotExist) {
@@ -120,6 +118,25 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 		return nil, errors.Join(fmt.Errorf("cannot create the data directory: %w", err), lock.Close())
 	}
 	return lock, nil
+}
+
+// writeVersion makes VERSION say that this program opens the directory. After an error the file is as before, so that the next start writes
+// it again.
+func writeVersion(fsys vfs.FS, dir string) error {
+	name := path.Join(dir, versionFile)
+	before, err := vfs.ReadFile(fsys, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		renamed, err := vfs.Replace(fsys, name, versionContent())
+		if err != nil && renamed {
+			err = errors.Join(err, fsys.Remove(name))
+		}
+		return err
+	case err != nil || string(before) == string(versionContent()):
+		return err
+	}
+	_, err = vfs.Change(fsys, name, versionContent(), func() ([]byte, error) { return before, nil })
+	return err
 }
 
 // lockDataDir locks a directory that is not open elsewhere.
@@ -163,7 +180,8 @@ func importInto(fsys vfs.FS, dir, from string, fill func() error) error {
 }
 
 // emptyDir removes the content of dir, except the lock and one more name, and IMPORTING last. Without that name it also removes dir
-// if possible: it may be the mount point of a file system.
+// if possible: it may be the mount point of a file system. A symbolic link to the directory stays, because the next start would create a
+// directory in its place, maybe on another disk.
 func emptyDir(fsys vfs.FS, dir, but string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -187,7 +205,9 @@ func emptyDir(fsys vfs.FS, dir, but string) error {
 			return err
 		}
 	}
-	_ = fsys.Remove(dir)
+	if _, err := os.Readlink(dir); err != nil {
+		_ = fsys.Remove(dir)
+	}
 	return nil
 }
 

@@ -115,3 +115,42 @@ func TestAnImportIsAllOrNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionIsWrittenAgain fails each sync of a start on a new directory, and on one that an older program wrote. When the next start
+// succeeds, a power cut must leave a directory that counts as one of this version.
+func TestVersionIsWrittenAgain(t *testing.T) {
+	broken := errors.New("the disk fails")
+	for _, older := range []bool{false, true} {
+		for n, failed := int64(0), true; failed; n++ {
+			mem := vfs.NewMem()
+			if older {
+				if err := vfs.MakeDir(mem, "/data"); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := vfs.Replace(mem, "/data/VERSION", []byte("svc 3 0.1.0")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			failed = false
+			fail := vfs.FailFrom(n, 1, func(o vfs.Op) bool { return o.Kind == vfs.OpSync || o.Kind == vfs.OpSyncDir }, broken)
+			hooked := vfs.Hook(mem, mem.LoseOnError(func(o vfs.Op) error {
+				err := fail(o)
+				failed = failed || err != nil
+				return err
+			}))
+			lock, err := openDataDir(hooked, "/data", "", nil)
+			if failed != errors.Is(err, broken) {
+				t.Fatalf("sync %d: %v", n, err)
+			}
+			if err != nil {
+				if lock, err = openDataDir(hooked, "/data", "", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lock.Close()
+			if state, err := checkDataDir(mem.CrashClone(nil), "/data"); err != nil || state != dataExists {
+				t.Errorf("older: %v, sync %d: the directory has the state %v, %v", older, n, state, err)
+			}
+		}
+	}
+}

@@ -55,17 +55,20 @@ func isSegment(name string) bool {
 // Run verifies a file, or all files below a directory, and returns the errors of all damaged ones.
 func (c *verifyCommand) Run(p program) error {
 	var bad []error
-	checked := 0
-	err := filepath.WalkDir(c.Path, func(name string, d fs.DirEntry, err error) error {
+	checked, root := 0, c.Path
+	if info, err := os.Stat(root); err == nil && info.IsDir() {
+		root += string(filepath.Separator) // WalkDir would not follow a symbolic link
+	}
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		// A running server removes merged segments: a file that was listed and no longer exists is not damage.
-		gone := func(err error) bool { return name != c.Path && errors.Is(err, fs.ErrNotExist) }
+		gone := func(err error) bool { return name != root && errors.Is(err, fs.ErrNotExist) }
 		if err != nil {
 			if gone(err) {
 				return nil
 			}
 			return err
 		}
-		if d.IsDir() || name != c.Path && !isSegment(name) && !isSettings(name) {
+		if d.IsDir() || name != root && !isSegment(name) && !isSettings(name) {
 			return nil
 		}
 		verify := segment.VerifyFile

@@ -144,7 +144,7 @@ var commitPoints = map[string]kind{
 	"cmd/svc.emptyDir":                            opening,
 	"cmd/svc.importInto":                          opening,
 	"cmd/svc.noteStores":                          opening,
-	"cmd/svc.openDataDir":                         opening,
+	"cmd/svc.writeVersion":                        opening,
 	"internal/dump.SnapshotImportOptions.extract": opening,
 	"internal/dump.SnapshotImportOptions.run":     opening,
 	"internal/dump.importer.features":             opening,
