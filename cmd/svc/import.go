@@ -97,7 +97,7 @@ func (c *importCommand) fromFile(ctx context.Context, p program, to *client.Clie
 		}
 	}
 	in := &countingReader{from: file}
-	documents, err := client.Open(in, format)
+	documents, err := client.Open(in, format, c.Delimiter)
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", c.File, err)
 	}

@@ -171,7 +171,7 @@ func (r *indexRestore) send(ctx context.Context, v *index.View) error {
 			fmt.Fprintf(r.p.err, "%s: %d documents have vectors that do not fit their embedder, which are left out\n", r.as, unfit)
 		}
 	}()
-	documents, err := client.Open(in, client.NDJSON)
+	documents, err := client.Open(in, client.NDJSON, "")
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func TestDocumentsOfEveryForm(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				format = Detect
 			}
-			d, err := Open(bytes.NewReader(text), format)
+			d, err := Open(bytes.NewReader(text), format, "")
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -119,7 +119,7 @@ func TestDocumentsThatAreCut(t *testing.T) {
 	for name, text := range map[string]string{
 		"a.json": `[{"id":1},{"id":2}`, "b.json": `[{"id":1}] x`, "a.csv": "id,text\n1,\"open\n", "c.json": `{"id":1} {"id":`,
 	} {
-		d, err := Open(strings.NewReader(text), FormatOf(name))
+		d, err := Open(strings.NewReader(text), FormatOf(name), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestDocumentsThatAreCut(t *testing.T) {
 			t.Errorf("%s: %q and no error", text, list)
 		}
 	}
-	if _, err := Open(strings.NewReader("\x1f\x8b\x00\x00nothing"), Detect); err == nil {
+	if _, err := Open(strings.NewReader("\x1f\x8b\x00\x00nothing"), Detect, ""); err == nil {
 		t.Error("damaged gzip is accepted")
 	}
 }
@@ -223,7 +223,7 @@ func TestImportAgainstAnUnreliableServer(t *testing.T) {
 		c.first = time.Millisecond
 		var at Checkpoint
 		for stops := 0; ; stops++ {
-			d, err := Open(strings.NewReader(file.String()), NDJSON)
+			d, err := Open(strings.NewReader(file.String()), NDJSON, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -285,7 +285,7 @@ func TestImportStopsAtAFailedTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Open(strings.NewReader("{\"id\":1}\n{\"bad\":2}\n{\"id\":3}\n"), Detect)
+	d, err := Open(strings.NewReader("{\"id\":1}\n{\"bad\":2}\n{\"id\":3}\n"), Detect, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +364,7 @@ func TestAnEmptyImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"a.json": "[]", "b.json": " ", "c.ndjson": "\n", "d.csv": "id,t\n"} {
-		d, err := Open(strings.NewReader(text), FormatOf(name))
+		d, err := Open(strings.NewReader(text), FormatOf(name), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,10 +71,10 @@ func (r *documentReader) Read(b []byte) (int, error) {
 }
 
 // Open reads the documents of a file, which may be compressed with gzip or zstd. Detect examines its beginning. A document that is
-// larger than maxAnswer is an error.
-func Open(file io.Reader, format Format) (*Documents, error) {
+// larger than maxAnswer is an error. delimiter separates the cells of CSV; "": a comma.
+func Open(file io.Reader, format Format, delimiter string) (*Documents, error) {
 	bounded := &documentReader{left: maxAnswer}
-	d, err := open(file, bounded, format)
+	d, err := open(file, bounded, format, delimiter)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func Open(file io.Reader, format Format) (*Documents, error) {
 }
 
 // open is Open with the reader that bounds documents, which it sets on top of the decompressed file.
-func open(file io.Reader, bounded *documentReader, format Format) (*Documents, error) {
+func open(file io.Reader, bounded *documentReader, format Format, delimiter string) (*Documents, error) {
 	in := bufio.NewReaderSize(file, bufferBytes)
 	switch magic, err := in.Peek(4); {
 	case len(magic) >= 2 && magic[0] == 0x1f && magic[1] == 0x8b:
@@ -124,12 +124,16 @@ func open(file io.Reader, bounded *documentReader, format Format) (*Documents, e
 	case NDJSON:
 		return &Documents{contentType: "application/x-ndjson", next: func(context.Context) ([]byte, bool, error) { return readLine(in) }}, nil
 	}
-	head, err := readRecord(in)
+	records := csvRecords{in: in, delimiter: ','}
+	if len(delimiter) == 1 { // the server refuses others
+		records.delimiter = delimiter[0]
+	}
+	head, err := records.next()
 	if err != nil {
 		return nil, fmt.Errorf("the header cannot be read: %w", err)
 	}
-	return &Documents{contentType: "text/csv", head: bytes.Clone(head), next: func(context.Context) ([]byte, bool, error) {
-		record, err := readRecord(in)
+	return &Documents{contentType: "text/csv", head: head, next: func(context.Context) ([]byte, bool, error) {
+		record, err := records.next()
 		return record, true, err
 	}}, nil
 }
@@ -173,31 +177,6 @@ func readLine(in *bufio.Reader) ([]byte, bool, error) {
 		}
 		if err != nil {
 			return nil, false, err
-		}
-	}
-}
-
-// readRecord returns the next record of CSV with the end of its line: a line end between quotes is a part of the record.
-func readRecord(in *bufio.Reader) ([]byte, error) {
-	var record []byte
-	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		record = append(record, line...)
-		open := bytes.Count(record, []byte{'"'})%2 == 1
-		switch {
-		case err != nil && len(bytes.TrimSpace(record)) == 0:
-			return nil, io.EOF
-		case err != nil && open:
-			return nil, errors.New("the last record has an unterminated quote")
-		case err != nil:
-			return append(record, '\n'), nil
-		case !open && len(bytes.TrimSpace(record)) == 0:
-			record = record[:0]
-		case !open:
-			return record, nil
 		}
 	}
 }

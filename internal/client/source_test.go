@@ -120,7 +120,7 @@ func TestEndlessFiles(t *testing.T) {
 	shrink(t, 64<<10)
 	for format, begin := range map[Format]string{JSON: `[{"id":1},{"id":"`, NDJSON: "{\"id\":1}\n{\"id\":\"", CSV: "id,t\n1,x\n2,\""} {
 		e := &endless{begin: begin}
-		d, err := Open(e, format)
+		d, err := Open(e, format, "")
 		if err != nil {
 			t.Fatalf("%s: %v", format, err)
 		}
@@ -135,7 +135,7 @@ func TestEndlessFiles(t *testing.T) {
 		fmt.Fprintf(&many, "{\"id\":%d,\"t\":%q}\n", i, strings.Repeat("x", 50<<10))
 	}
 	for _, format := range []Format{NDJSON, JSON} {
-		d, err := Open(strings.NewReader(many.String()), format)
+		d, err := Open(strings.NewReader(many.String()), format, "")
 		if err != nil {
 			t.Fatal(err)
 		}
