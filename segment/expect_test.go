@@ -15,7 +15,7 @@ func TestExpectedDictionaries(t *testing.T) {
 	rng := testRand(t)
 	fsys := vfs.NewMem()
 	var loaded, left int
-	for round := range 20 {
+	for round := 0; round < 20 || round < 400 && (loaded == 0 || left == 0); round++ {
 		name := fmt.Sprint("s", round)
 		n := []int{1, 100 + rng.IntN(1000)}[min(round, 1)] // one document has no dictionary
 		docs := documentsOf(rng, "alpha", n)
