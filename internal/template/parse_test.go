@@ -3,6 +3,7 @@ package template
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -39,13 +40,17 @@ func TestParsingIsCharged(t *testing.T) {
 			"template": func(m *meter) { _, _ = parse(m, source) },
 			"value":    func(m *meter) { _ = new(JSON).read(m, quoted) },
 		} {
-			var before, after runtime.MemStats
-			m := newParseMeter(Work{})
-			runtime.ReadMemStats(&before)
-			read(m)
-			runtime.ReadMemStats(&after)
-			if took := int(after.TotalAlloc - before.TotalAlloc); took > m.made*11/10+fixed {
-				t.Errorf("%s of %s: %d bytes allocate %d, charged %d", kind, name, len(source), took, m.made)
+			took, made := math.MaxInt, 0
+			for n := 0; n < 3 && took > made*11/10+fixed; n++ { // other goroutines allocate, too
+				var before, after runtime.MemStats
+				m := newParseMeter(Work{})
+				runtime.ReadMemStats(&before)
+				read(m)
+				runtime.ReadMemStats(&after)
+				took, made = int(after.TotalAlloc-before.TotalAlloc), m.made
+			}
+			if took > made*11/10+fixed {
+				t.Errorf("%s of %s: %d bytes allocate %d, charged %d", kind, name, len(source), took, made)
 			}
 		}
 	}
