@@ -165,7 +165,8 @@ func TestFederatedGroupsAgainstModel(t *testing.T) {
 		}
 	}
 	var pinned, sorted, dropped, networked int
-	for n := range 80 {
+	lacking := func() bool { return pinned == 0 || sorted == 0 || dropped == 0 || networked == 0 || m.asked == 0 }
+	for n := 0; n < 80 || n < 1600 && lacking(); n++ {
 		hitsPerGroup, fillHits = 1+r.IntN(4), 1+r.IntN(64)
 		machines := []int{1, 1, 3}[n%3]
 		f := FederatedRequest{Limit: r.IntN(6), Offset: r.IntN(3)}
@@ -281,7 +282,7 @@ func TestFederatedGroupsAgainstModel(t *testing.T) {
 			}
 		}
 	}
-	if pinned == 0 || sorted == 0 || dropped == 0 || networked == 0 || m.asked == 0 {
+	if lacking() {
 		t.Errorf("%d with pins, %d sorted, %d with drops, %d of several machines, with %d repeated queries", pinned, sorted, dropped, networked, m.asked)
 	}
 }
