@@ -67,14 +67,20 @@ func TestProviderThatFails(t *testing.T) {
 	vectors := func(v string) string {
 		return fmt.Sprintf(`{"good": %[1]s, "hangs": %[1]s, "refuses": %[1]s, "garbage": %[1]s, "long": %[1]s}`, v)
 	}
-	l.put("i", `{"searchCutoffMs": 1000, "embedders": {`+strings.Join(embedders, ",")+`}}`,
-		`{"id": 1, "t": "red apple", "_vectors": `+vectors("[1, 0]")+`}`, `{"id": 2, "t": "sea", "_vectors": `+vectors("[0, 1]")+`}`)
+	for uid, cutoff := range map[string]int{"i": 60_000, "short": 2000} { // only the provider that hangs is called until the cutoff
+		l.put(uid, fmt.Sprintf(`{"searchCutoffMs": %d, "embedders": {`, cutoff)+strings.Join(embedders, ",")+`}}`,
+			`{"id": 1, "t": "red apple", "_vectors": `+vectors("[1, 0]")+`}`, `{"id": 2, "t": "sea", "_vectors": `+vectors("[0, 1]")+`}`)
+	}
 	one := 1.0
 	for _, name := range []string{"good", "hangs", "refuses", "garbage", "long"} {
+		uid := "i"
+		if name == "hangs" {
+			uid = "short"
+		}
 		var log bytes.Buffer
 		turn := &countingTurn{Context: context.Background()}
 		r := Request{Query: "red apples", Limit: 20, Hybrid: &Hybrid{Embedder: name}, Log: slog.New(slog.NewTextHandler(&log, nil))}
-		got := l.answerIn(turn, "i", r)
+		got := l.answerIn(turn, uid, r)
 		var ids []int
 		for _, h := range got.Hits {
 			ids = append(ids, h.ID)
@@ -96,7 +102,7 @@ func TestProviderThatFails(t *testing.T) {
 		}
 
 		r.Hybrid = &Hybrid{Embedder: name, Ratio: &one}
-		v := held(l.c.Get("i").View())
+		v := held(l.c.Get(uid).View())
 		_, err := Search(context.Background(), v, &r)
 		v.Release()
 		if (err == nil) != (name == "good") || err != nil && apierr.From(err).Code != "vector_embedding_error" {
@@ -129,14 +135,18 @@ func TestProviderThatFails(t *testing.T) {
 // TestEmbeddingEndsWithTheCutoff has a provider that answers after the cutoff of one index and before that of another: the call must be
 // cancelled at the cutoff, and not before.
 func TestEmbeddingEndsWithTheCutoff(t *testing.T) {
-	ended := make(chan bool, 64) // whether the caller disconnected. It may ask more than once
+	asked, ended := map[string]chan bool{}, map[string]chan bool{} // calls for each index, and whether the caller disconnected
+	for _, uid := range []string{"short", "long"} {
+		asked["/"+uid], ended["/"+uid] = make(chan bool, 1<<10), make(chan bool, 1<<10)
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked[r.URL.Path] <- true
 		_, _ = io.Copy(io.Discard, r.Body) // disconnects are noticed only after the body was read
 		select {
 		case <-r.Context().Done():
-			ended <- true
+			ended[r.URL.Path] <- true
 		case <-time.After(5 * time.Second):
-			ended <- false
+			ended[r.URL.Path] <- false
 			fmt.Fprint(w, `{"v":[0,1]}`)
 		}
 	}))
@@ -144,9 +154,13 @@ func TestEmbeddingEndsWithTheCutoff(t *testing.T) {
 	l := newLibrary(t)
 	for uid, cutoff := range map[string]int{"short": 200, "long": 60_000} {
 		l.put(uid, fmt.Sprintf(`{"searchCutoffMs": %d, "embedders": {"e": {"source": "rest", "url": %q, "request": {"t": "{{text}}"}, "response": {"v": "{{embedding}}"}, "dimensions": 2}}}`,
-			cutoff, server.URL), `{"id": 1, "t": "red apple", "_vectors": {"e": [1, 0]}}`, `{"id": 2, "t": "sea", "_vectors": {"e": [0, 1]}}`)
-		got := l.answer(uid, Request{Query: "red", Limit: 20, Hybrid: &Hybrid{Embedder: "e"}})
-		if hungUp, short := <-ended, uid == "short"; hungUp != short || (got.SemanticHits == nil || *got.SemanticHits == 0) != short {
+			cutoff, server.URL+"/"+uid), `{"id": 1, "t": "red apple", "_vectors": {"e": [1, 0]}}`, `{"id": 2, "t": "sea", "_vectors": {"e": [0, 1]}}`)
+		r := Request{Query: "red", Limit: 20, Hybrid: &Hybrid{Embedder: "e"}}
+		got := l.answer(uid, r)
+		for n := 0; n < 100 && len(asked["/"+uid]) == 0; n++ { // on a loaded machine, the cutoff may pass before the call
+			got = l.answer(uid, r)
+		}
+		if hungUp, short := <-ended["/"+uid], uid == "short"; hungUp != short || (got.SemanticHits == nil || *got.SemanticHits == 0) != short {
 			t.Errorf("%s: the call was cancelled: %v; semantic hits: %v", uid, hungUp, got.SemanticHits)
 		}
 	}
@@ -157,7 +171,7 @@ func TestEmbeddingEndsWithTheCutoff(t *testing.T) {
 func TestFederationWaitsForEmbedders(t *testing.T) {
 	const cutoff = 2500 * time.Millisecond
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(cutoff - time.Second) // enough to rank these few, even on a loaded machine
+		time.Sleep(cutoff - time.Second) // enough to rank these few
 		fmt.Fprint(w, `{"v":[0,1]}`)
 	}))
 	t.Cleanup(server.Close)
@@ -173,24 +187,31 @@ func TestFederationWaitsForEmbedders(t *testing.T) {
 		}
 		return asked{uid: "i", weight: 1, Request: r}
 	}
-	for _, q := range []asked{query(&one), query(&most), query(nil)} {
+	right := func(q asked) (ok bool, ids, want []int, body string) {
 		first := query(&one)
 		first.weight = 0 // the other query decides
 		got, body, err := l.federate(&FederatedRequest{Limit: 9}, nil, first, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var ids []int
 		for _, h := range got.Hits {
 			if h.Federation.Weighted > 0 {
 				ids = append(ids, h.ID)
 			}
 		}
-		want := []int{2, 3, 1}
+		want = []int{2, 3, 1}
 		if q.Hybrid == nil {
 			want = []int{3, 1}
 		}
-		if len(ids) > len(want) || !slices.Equal(ids[:min(len(ids), 2)], want[:2]) || strings.Contains(body, "egraded") {
+		ok = len(ids) <= len(want) && slices.Equal(ids[:min(len(ids), 2)], want[:2]) && !strings.Contains(body, "egraded")
+		return ok, ids, want, body
+	}
+	for _, q := range []asked{query(&one), query(&most), query(nil)} {
+		ok, ids, want, body := right(q)
+		for n := 0; n < 5 && !ok; n++ { // a loaded machine may miss the cutoff
+			ok, ids, want, body = right(q)
+		}
+		if !ok {
 			t.Errorf("ratio %v: the hits are %v, want %v: %s", q.Hybrid, ids, want, body)
 		}
 	}

@@ -10,10 +10,11 @@ import (
 	"svc/internal/turns"
 )
 
-const (
-	defaultCutoff = 1500 * time.Millisecond // time limit of ranking if searchCutoffMs is not set
-	longestCutoff = 24 * time.Hour          // no cutoff from here on: searches are cancelled long before
-)
+// defaultCutoff is the time limit of ranking if searchCutoffMs is not set. (A variable, so that tests can raise it.)
+var defaultCutoff = 1500 * time.Millisecond
+
+// longestCutoff is the first cutoff that counts as none: searches are cancelled long before.
+const longestCutoff = 24 * time.Hour
 
 // Search answers r on the view, which must be held until the response is
 // written. Errors are *apierr.Error or the context's.
