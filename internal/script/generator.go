@@ -30,7 +30,11 @@ func translate(source string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "(function (runtime) { \"use strict\";\nconst {%s} = runtime;\n", strings.Join(runtimeNames, ", "))
 	for _, f := range functions {
-		fmt.Fprintf(&b, "function %s%s\n", functionName(f), g.functionBody(f.params, f.line, f.body))
+		body, rebinds := g.functionBody(f.params, f.line, f.body)
+		fmt.Fprintf(&b, "function %s%s\n", functionName(f), body)
+		if rebinds {
+			fmt.Fprintf(&b, "rebinding(%s);\n", functionName(f))
+		}
 	}
 	g.top = true
 	g.scopes = []map[string]binding{{}}
@@ -47,7 +51,7 @@ func translate(source string) (string, error) {
 // runtimeNames are the members of the runtime object that generated code names.
 var runtimeNames = slices.Concat([]string{
 	"t", "bool", "copy", "text", "array", "map", "range", "get", "put", "getAt", "putAt", "call", "changed",
-	"invoke", "fn", "unknown", "constant", "raise", "caught", "iterate", "END", "matches", "contains", "addTo", "neg", "pos", "not",
+	"rebinding", "rebound", "invoke", "curry", "fn", "unknown", "constant", "raise", "caught", "iterate", "END", "matches", "contains", "addTo", "neg", "pos", "not",
 }, slices.Sorted(maps.Values(operations)))
 
 // operations are the runtime's names of the operators.
@@ -61,7 +65,7 @@ var stringChangers = set("append", "clear", "crop", "make_lower", "make_upper", 
 
 // changers are all methods that change what they are called on: not for constants.
 var changers = set("append", "chop", "clear", "crop", "dedup", "drain", "fill_with", "insert", "make_lower", "make_upper", "mixin", "pad", "pop",
-	"push", "remove", "replace", "retain", "reverse", "set", "shift", "sort", "splice", "trim", "truncate")
+	"push", "remove", "replace", "retain", "reverse", "set", "shift", "sort", "sort_desc", "splice", "trim", "truncate")
 
 func set(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))
@@ -87,7 +91,11 @@ type generator struct {
 	written   int  // bytes, including statements written only to be moved
 	full      bool // it would be too long: nothing more is written
 	top       bool // outside of functions and closures
+	self      self // of the current function or closure
 }
+
+// self is what a function does with this.
+type self struct{ used, assigned bool }
 
 type loopLabels struct {
 	end, again string // labels that break and continue leave
@@ -160,19 +168,20 @@ func (g *generator) functionNamed(name string, args int) (string, bool) {
 }
 
 // functionBody makes the parameters and body of a function, without a view of the variables around it.
-func (g *generator) functionBody(params []string, line int, body node) string {
+func (g *generator) functionBody(params []string, line int, body node) (code string, rebinds bool) {
 	scopes := g.scopes
 	g.scopes = nil
 	defer func() { g.scopes = scopes }()
 	return g.closureBody(params, line, body)
 }
 
-// closureBody writes parameters and body of a function. No jump leads from it into the loops around it.
-func (g *generator) closureBody(params []string, line int, body node) string {
-	loops, top := g.loops, g.top
-	g.loops, g.top = nil, false
+// closureBody writes parameters and body of a function. No jump leads from it into the loops around it. A function rebinds if it
+// may assign to this: callers then write what it was given back to its place, as they do for strings.
+func (g *generator) closureBody(params []string, line int, body node) (code string, rebinds bool) {
+	loops, top, outer := g.loops, g.top, g.self
+	g.loops, g.top, g.self = nil, false, self{}
 	var names []string
-	code := g.capture(func() {
+	code = g.capture(func() {
 		g.scoped(func() {
 			for _, p := range params {
 				names = append(names, g.declare(p, false))
@@ -183,8 +192,15 @@ func (g *generator) closureBody(params []string, line int, body node) string {
 			g.emit("return %s;", result)
 		})
 	})
-	g.loops, g.top = loops, top
-	return fmt.Sprintf("(%s) {\n%s}", strings.Join(names, ", "), code)
+	own := g.self
+	g.loops, g.top, g.self = loops, top, outer
+	if own.assigned {
+		code = "try {\n" + code + "} finally { rebound(self); }\n"
+	}
+	if own.used {
+		code = "let self = this;\n" + code
+	}
+	return fmt.Sprintf("(%s) {\n%s}", strings.Join(names, ", "), code), own.assigned
 }
 
 // block writes the statements of a block; dst is the variable for its value, or "".
@@ -384,6 +400,13 @@ func (g *generator) ref(n node) ref {
 		if _, ok := g.lookup(n.name); !ok {
 			return ref{js, func(string) string { return "unknown(" + quote("variable "+n.name) + ")" }}
 		}
+		return ref{js, func(value string) string { return js + " = " + value }}
+	case *this:
+		js := g.expr(n)
+		if g.top {
+			return ref{js, func(string) string { return js }}
+		}
+		g.self.assigned = true
 		return ref{js, func(value string) string { return js + " = " + value }}
 	case *property:
 		of, name := g.temp(g.expr(n.of)), quote(n.name)

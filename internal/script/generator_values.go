@@ -85,7 +85,8 @@ func (g *generator) expr(n node) string {
 		if g.top {
 			return "unknown('variable this')"
 		}
-		return "this"
+		g.self.used = true
+		return "self"
 	case *arrayLit:
 		return "array([" + strings.Join(g.operands(true, n.items...), ", ") + "])"
 	case *mapLit:
@@ -95,7 +96,11 @@ func (g *generator) expr(n node) string {
 		}
 		return "map([" + strings.Join(values, ", ") + "])"
 	case *closure:
-		return "(function " + g.closureBody(n.params, n.body.line, n.body.node) + ")"
+		body, rebinds := g.closureBody(n.params, n.body.line, n.body.node)
+		if rebinds {
+			return "rebinding(function " + body + ")"
+		}
+		return "(function " + body + ")"
 	case *unary:
 		return map[string]string{"-": "neg", "+": "pos", "!": "not"}[n.op] + "(" + g.expr(n.operand) + ")"
 	case *binary:
@@ -164,6 +169,15 @@ func (g *generator) call(n *call) string {
 				_, ok := g.lookup(name.value)
 				return strconv.FormatBool(ok)
 			}
+		}
+	}
+	if n.name == "is_def_fn" && len(n.args) == 2 {
+		name, named := n.args[0].(*strLit)
+		params, counted := n.args[1].(*intLit)
+		if named && counted {
+			count, err := strconv.Atoi(params.digits)
+			_, ok := g.functionNamed(name.value, count)
+			return strconv.FormatBool(ok && err == nil && count >= 0)
 		}
 	}
 	if len(n.args) > 0 && changers[n.name] {
@@ -241,12 +255,14 @@ func (g *generator) method(n *method, of func(node, bool) string) string {
 		}
 	}
 	if n.name == "call" || n.name == "curry" {
-		args := g.operands(true, append([]node{n.of}, n.args...)...)
-		if n.name == "call" {
-			return fmt.Sprintf("invoke(%s, [%s])", args[0], strings.Join(args[1:], ", "))
-		}
+		of := g.temp(g.expr(n.of))
+		args := strings.Join(g.operands(true, n.args...), ", ")
+		return fmt.Sprintf("%s(%s, [%s])", map[string]string{"call": "invoke", "curry": "curry"}[n.name], of, args)
 	}
 	if f, ok := g.functionNamed(n.name, len(n.args)); ok {
+		if isPlace(n.of) && !n.optional && !hasOptional(n.of) {
+			return g.scriptMethod(n, f)
+		}
 		js := of(n.of, n.optional)
 		args := []string{js}
 		code := g.capture(func() { args = append(args, g.operands(true, n.args...)...) })
@@ -270,5 +286,22 @@ func (g *generator) method(n *method, of func(node, bool) string) string {
 	value := g.temp(r.read)
 	result := g.temp(fmt.Sprintf("call(%s, %s, [%s])", value, quote(n.name), strings.Join(g.operands(true, n.args...), ", ")))
 	g.emit("if (typeof %s === 'string') {\n%s = changed(%s);\n%s;\n}", value, value, value, r.write(value))
+	return result
+}
+
+// scriptMethod writes a call of a script function as a method of a place. A function that assigns to this changes the place.
+func (g *generator) scriptMethod(n *method, f string) string {
+	write := func(r ref) string { return r.write("rebound()") }
+	var r ref
+	if name, ok := g.constantRoot(n.of); ok {
+		r = ref{read: g.expr(n.of)}
+		write = func(ref) string { return "constant(" + quote(name) + ")" }
+	} else {
+		r = g.ref(n.of)
+	}
+	value := g.temp(r.read)
+	args := append([]string{value}, g.operands(true, n.args...)...)
+	result := g.temp(fmt.Sprintf("%s.call(%s)", f, strings.Join(args, ", ")))
+	g.emit("if (%s.rebinds && rebound() !== %s) {\n%s;\n}", f, value, write(r))
 	return result
 }

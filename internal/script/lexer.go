@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -132,6 +133,8 @@ func (l *lexer) token() (token, error) {
 		return l.number(t)
 	case c == '"' || c == '\'':
 		return l.quoted(t, c)
+	case c == '#' && rawString.MatchString(l.src[start:]):
+		return l.raw(t)
 	case c == '`':
 		t.kind = tokTemplate
 		return t, l.beginTemplate()
@@ -302,6 +305,22 @@ func (l *lexer) quoted(t token, quote byte) (token, error) {
 	if quote == '\'' && utf8.RuneCountInString(t.text) != 1 {
 		return t, l.errorAt(start, "single quotes hold exactly one character; use double quotes for a string")
 	}
+	return t, nil
+}
+
+// rawString is the start of a raw string.
+var rawString = regexp.MustCompile(`^#+"`)
+
+// raw reads a raw string: it has no escape sequences, may span lines, and ends at a quote with as many # after it as before it.
+func (l *lexer) raw(t token) (token, error) {
+	start := l.pos
+	marks := strings.IndexByte(l.src[start:], '"')
+	text, _, ok := strings.Cut(l.src[start+marks+1:], `"`+strings.Repeat("#", marks))
+	if !ok {
+		return t, l.errorAt(start, "unterminated string")
+	}
+	l.advance(2*(marks+1) + len(text))
+	t.kind, t.text = tokString, text
 	return t, nil
 }
 

@@ -125,6 +125,24 @@ func TestEditExpressions(t *testing.T) {
 		{`doc.r = [(2.5).int, (2.5).fraction, 3.is_odd, 3.is_even, 0.is_zero, "é".bytes, "ab".chars]`, `[2.0,0.5,true,false,true,2,["a","b"]]`},
 		{`doc.r = [1]; doc.r.pad(3, [0]); doc.r[1].push(1); doc.r.pad(2, 9)`, "[1,[0,1],[0]]"},
 		{`doc.r = [1, 1, 2, 2, 1]; doc.r.dedup()`, "[1,2,1]"}, {`doc.r = [0, if true { 1 } else { 2 }, { let z = 2; z }]`, "[0,1,2]"}, {`let x = [1]; doc.r = x[0] + { x[0] = 5; x[0] }`, "6"},
+		// A function that assigns to this changes what it is called on.
+		{`fn inc(n) { this += n; } let n = 1; n.inc(2); doc.r = n`, "3"}, {`fn inc() { this += 1; this } doc.r = 1; doc.q = doc.r.inc() + doc.r`, "2"},
+		{`fn up() { this.make_upper(); } doc.r = ["a", "b"]; doc.r[1].up()`, `["a","B"]`}, {`fn first(c) { this[0] = c; } doc.r = #{s: "abc"}; doc.r.s.first('x')`, `{"s":"xbc"}`},
+		{`fn clear_it() { this = (); } doc.r = 5; doc.r.clear_it()`, "null"}, {`fn set(v) { this = v; } let a = [1]; let b = a; a.set([2]); doc.r = [a, b]`, "[[2],[1]]"},
+		{`fn inner() { this += 1; } fn outer() { let n = 10; n.inner(); this += n; } doc.r = 1; doc.r.outer()`, "12"}, {`fn no() { if false { this = 2; } 7 } doc.r = 1; doc.q = doc.r.no()`, "1"},
+		{`fn inc() { this += 1; throw "x"; } let n = 1; try { n.inc(); } catch {} doc.r = n`, "1"}, {`fn inc() { this += 1; this } doc.r = [(1).inc(), doc.r?.inc()]; doc.q = 1`, "[2,null]"},
+		{`doc.r = [1, 2, 3]; doc.r.for_each(|| this *= 2)`, "[2,4,6]"}, {`doc.r = [1, 2, 3]; doc.r.for_each(|i| this = i * 10)`, "[0,10,20]"}, {`doc.r = ["a"]; doc.r.for_each(|| this.make_upper())`, `["A"]`},
+		{`doc.r = [#{n: 1}]; doc.r.for_each(|| this.n += 1)`, `[{"n":2}]`}, {`fn twice() { this *= 2; } doc.r = [1, 2]; doc.r.for_each(Fn("twice"))`, "[2,4]"}, {`let s = 0; [5, 6].for_each(|| s += this); doc.r = s`, "11"},
+		{`let m = #{n: 1, f: || this = #{n: 2}}; m.f(); doc.r = m`, `{"n":2}`}, {`let m = #{n: 1, f: |x| this.n += x}; m.f(4); doc.r = m.n`, "5"},
+		{`fn add(a, b) { a + b } let f = Fn("add").curry(1); doc.r = [f.call(5), f.curry(2).call(), (|x, y| x - y).curry(9).call(4)]`, "[6,3,5]"},
+		{`let n = 0; let f = |a, b| a + b; doc.r = f.curry({ n += 1; n }).call(n)`, "2"}, {`doc.r = #{n: 4}; doc.r.call(|x| this.n *= x, 3); doc.r = doc.r.n`, "12"},
+		{`doc.r = [#"a"b\n"#, ##"c"#d"##, #""#, "x" + #{a: 1}.a]`, `["a\"b\\n","c\"#d","","x1"]`}, {"doc.r = #\"a\nb\"# + 1", `"a\nb1"`}, {`doc.r = ['a'.to_int(), "😀".to_int()]`, "[97,128512]"},
+		{`let s = "abcabc"; s -= "bc"; doc.r = [s, "abc" - "z", "abc" - ""]`, `["aa","abc","abc"]`}, {`doc.r = [true > false, true >= true, true < false, () <= ()]`, "[true,true,false,false]"},
+		{`let a = [1, 2, 3, 2]; doc.r = [a.find(|x| x > 0, -2), a.index_of(2, 2), a.index_of(|x| x > 0, -1), a.index_of(1, 5), a.find_map(|x| x * 2, 1)]`, "[3,3,3,-1,4]"},
+		{`doc.r = ["ab".split(""), "".split(""), "".split(","), "ab".split_rev("")]`, `[["","a","b",""],[""],[""],["","b","a",""]]`},
+		{`let s = "a,b,c"; doc.r = [s.split_rev(",", 2), s.split_rev(",", 1), s.split_rev(",", 9), s.split_rev(",", 0)]`, `[["c","a,b"],["a,b,c"],["c","b","a"],["a,b,c"]]`},
+		{`let s = "ab"; s.pad(5, "xy"); doc.r = s`, `"abxyx"`}, {`let a = [3, 1, 2]; doc.r = [a.order(), a.order(|x, y| y - x), a.order_desc(), a]; a.sort_desc(); doc.r += [a]`, "[[1,2,3],[3,2,1],[3,2,1],[3,1,2],[3,2,1]]"},
+		{`fn f(x) {} doc.r = [is_def_fn("f", 1), is_def_fn("f", 2), is_def_fn("len", 1)]`, "[true,false,false]"},
 		{`doc.r = 3.14159.to_string() + " " + 1e15.to_string() + " " + 100.0`, `"3.14159 1e15 100.0"`}, {`doc.constructor = 1; doc.r = doc.toString`, "null"},
 	}
 	for _, test := range tests {
@@ -200,6 +218,12 @@ func TestEditErrors(t *testing.T) {
 		{"fn f() { doc.x } f()", "there is no variable doc"},
 		{"[].sort(5, 6); [2, 1].sort(5)", "a function is needed"},
 		{"[1].splice(0, 1)", "must be an array"},
+		{"fn inc() { this += 1; } const C = 1; C.inc()", "C is a constant"},
+		{"this = 1", "there is no variable this"},
+		{"let m = #{f: || this = 1}; m.f()", "this cannot be assigned to here"},
+		{"1.curry(2)", "a function is needed"},
+		{`doc.x = "ab".to_int()`, "only a character has a number"},
+		{"#\"a\nb\"#.nothing()", "there is no function nothing"},
 	}
 	for _, test := range tests {
 		_, err := edit(t, test.source, `{"id":1,"title":"x"}`, "")

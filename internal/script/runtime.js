@@ -185,7 +185,15 @@ function arithmetic(op, ofIntegers, ofFloats) {
 
 function nonZero(b) { if (b === 0n) raise("division by zero"); return b; }
 
-const sub = arithmetic("-", (a, b) => a - b, (a, b) => a - b);
+const minus = arithmetic("-", (a, b) => a - b, (a, b) => a - b);
+
+// sub also removes a string from another, everywhere.
+function sub(a, b) {
+  if (typeof a !== "string" || typeof b !== "string") return minus(a, b);
+  charge(a.length + b.length);
+  return b === "" ? a : host.replace(a, b, "");
+}
+
 const mul = arithmetic("*", (a, b) => a * b, (a, b) => a * b);
 const div = arithmetic("/", (a, b) => a / nonZero(b), (a, b) => a / b);
 const rem = arithmetic("%", (a, b) => a % nonZero(b), (a, b) => a % b);
@@ -255,7 +263,7 @@ function differ(a, b) { return !equal(a, b); }
 // matches tells whether a case of switch fits.
 function matches(pattern, v) { return pattern instanceof Range ? isNumber(v) && v >= pattern.start && v < pattern.end : equal(pattern, v); }
 
-function compared(a, b) { return (isNumber(a) && isNumber(b)) || (typeof a === "string" && typeof b === "string"); }
+function compared(a, b) { return (isNumber(a) && isNumber(b)) || (typeof a === typeof b && (typeof a === "string" || typeof a === "boolean")); }
 function less(a, b) { return compared(a, b) && order(a, b) < 0; }
 function lessEqual(a, b) { return compared(a, b) && order(a, b) <= 0; }
 function more(a, b) { return compared(a, b) && order(a, b) > 0; }
@@ -435,7 +443,17 @@ function iterate(v) {
   return () => i < list.length ? list[i++] : END;
 }
 
-function invoke(f, args) { return callable(f)(...args); }
+// A function that assigns to this leaves the new value in here when it ends. Its property rebinds tells callers to look.
+let here;
+function rebinding(f) { f.rebinds = true; return f; }
+function rebound(...value) { if (value.length > 0) here = value[0]; return here; }
+
+// invoke calls a function; v.call(f, …) calls f with v as this.
+function invoke(f, args) {
+  if (typeof f !== "function" && typeof args[0] === "function") return call(f, args[0], args.slice(1));
+  return callable(f)(...args);
+}
+function curry(f, args) { callable(f); return (...more) => f(...copy(args), ...more); }
 
 // Methods. What changes a string leaves the new one in mutated.
 
@@ -445,7 +463,7 @@ function mutate(s, result) { charge(s.length); mutated = s; return result; }
 
 // pieces is split; an empty delimiter cuts into characters.
 function pieces(s, by) {
-  if (by === "") return chars(s);
+  if (by === "") return s === "" ? [""] : ["", ...chars(s), ""];
   charge(s.length + by.length);
   work(host.count(s, by) + 4);
   return host.split(s, by);
@@ -484,7 +502,14 @@ const ofStrings = {
     const n = Math.max(1, Number(integer(count, "the number of parts")));
     return parts.length <= n ? parts : parts.slice(0, n - 1).concat([joined(parts.slice(n - 1), by)]);
   },
-  split_rev: (s, by) => ofStrings.split(s, by).reverse(),
+  split_rev: (s, by, count) => {
+    const parts = ofStrings.split(s, by);
+    if (count !== undefined && parts.length > count) {
+      const first = Math.max(0, parts.length - Math.max(1, Number(integer(count, "the number of parts"))));
+      parts.splice(0, first + 1, joined(parts.slice(0, first + 1), by));
+    }
+    return parts.reverse();
+  },
   chars: (s) => chars(s),
   to_chars: (s) => chars(s),
   get: (s, i) => { const at = place(i, length(s)); return at < 0 ? undefined : slice(s, at, at + 1); },
@@ -493,7 +518,7 @@ const ofStrings = {
     const missing = Number(integer(size, "a length")) - length(s);
     if (missing <= 0) return mutate(s);
     charge(s.length + 2 * missing * string(c, "the padding").length);
-    return mutate(s + c.repeat(missing));
+    return mutate(s + slice(c.repeat(missing), 0, missing));
   },
   truncate: (s, n) => mutate(slice(s, 0, Math.min(s.length, Math.max(0, Number(integer(n, "a length")))))),
   clear: () => mutate(""),
@@ -506,6 +531,7 @@ const ofStrings = {
     const last = slice(s, from);
     return mutate(slice(s, 0, from), n === undefined && last === "" ? undefined : last);
   },
+  to_int: (s) => length(s) === 1 ? BigInt(s.codePointAt(0)) : raise("only a character has a number, not " + quoted(s)),
   parse_int: (s, radix) => {
     charge(3 * s.length);
     const base = radix === undefined ? 10n : integer(radix, "the radix"), body = s.trim().toLowerCase().replace(/^[+-]/, "");
@@ -554,11 +580,21 @@ const ofArrays = {
     a.splice(from, to - from, ...items);
   },
   contains: (a, x) => contains(a, x),
-  index_of: (a, x) => { work(a.length); return BigInt(typeof x === "function" ? a.findIndex((v, i) => test(x, v, i)) : a.findIndex((v) => equal(v, x))); },
-  find: (a, f) => copy((work(a.length), a).find((v, i) => test(f, v, i))),
-  find_map: (a, f) => { for (let i = 0; i < a.length; i++) { work(1); const r = apply(f, a[i], i); if (r !== undefined) return r; } },
+  index_of: (a, x, from) => {
+    work(a.length);
+    const first = start(a, from);
+    return BigInt(a.findIndex((v, i) => i >= first && (typeof x === "function" ? test(x, v, i) : equal(v, x))));
+  },
+  find: (a, f, from) => { work(a.length); const first = start(a, from); return copy(a.find((v, i) => i >= first && test(f, v, i))); },
+  find_map: (a, f, from) => { for (let i = start(a, from); i < a.length; i++) { work(1); const r = apply(f, a[i], i); if (r !== undefined) return r; } },
   map: (a, f) => { work(a.length); return a.map((v, i) => apply(f, v, i)); },
-  for_each: (a, f) => { work(a.length); a.forEach((v, i) => callable(f).call(v, v, BigInt(i))); },
+  for_each: (a, f) => {
+    work(a.length);
+    for (let i = 0; i < a.length; i++) {
+      callable(f).call(a[i], BigInt(i));
+      if (f.rebinds) a[i] = rebound();
+    }
+  },
   filter: (a, f) => { work(a.length); return copy(a.filter((v, i) => test(f, v, i))); },
   some: (a, f) => (work(a.length), a).some((v, i) => test(f, v, i)),
   all: (a, f) => (work(a.length), a).every((v, i) => test(f, v, i)),
@@ -569,6 +605,9 @@ const ofArrays = {
     if (f === undefined) a.sort(orderOf);
     else a.sort((x, y) => { const r = callable(f)(copy(x), copy(y)); return typeof r === "boolean" ? (r ? -1 : 1) : Number(integer(r, "what a comparison returns")); });
   },
+  sort_desc: (a) => { ofArrays.sort(a); ofArrays.reverse(a); },
+  order: (a, f) => { const sorted = copy(a); ofArrays.sort(sorted, f); return sorted; },
+  order_desc: (a) => { const sorted = copy(a); ofArrays.sort_desc(sorted); return sorted; },
   dedup: (a, f) => { work(a.length); let n = 0; for (const x of a.slice()) if (n === 0 || !(f === undefined ? equal(a[n - 1], x) : bool(callable(f)(a[n - 1], x)))) a[n++] = x; a.length = n; },
   drain: (a, f, count) => part(a, f, count, true),
   retain: (a, f, count) => part(a, f, count, false),
@@ -580,6 +619,7 @@ const ofArrays = {
   join: (a, by) => { work(a.length); return joined(a.map((v) => show(v)), by === undefined ? "" : show(by)); },
 };
 
+function start(a, from) { return from === undefined ? 0 : span(a.length, from)[0]; }
 function apply(f, v, i) { return callable(f).call(v, copy(v), BigInt(i)); }
 function test(f, v, i) { return bool(apply(f, v, i)); }
 
@@ -676,12 +716,22 @@ function methodsOf(v) {
 
 function own(table, name) { return Object.prototype.hasOwnProperty.call(table, name) ? table[name] : undefined; }
 
+// call calls a method, or a function with of as this. What is assigned to this stays in a map only.
 function call(of, name, args) {
+  if (typeof name === "function") {
+    const result = name.apply(of, args), now = name.rebinds ? rebound() : of;
+    if (now !== of) {
+      if (!(of instanceof Map) || !(now instanceof Map)) raise("this cannot be assigned to here");
+      of.clear();
+      now.forEach((v, k) => { of.set(k, v); });
+    }
+    return result;
+  }
   const method = own(methodsOf(of), name) || own(ofAll, name);
   if (method !== undefined) return method(of, ...args);
   if (of instanceof Map) {
     const f = get(of, name);
-    if (typeof f === "function") return f.apply(of, args);
+    if (typeof f === "function") return call(of, f, args);
   }
   return raise("there is no function " + name + " for " + typeName(of));
 }
@@ -750,7 +800,7 @@ function failure(e) { return e instanceof Failure ? show(e.value) : undefined; }
 function lineOf() { return line; }
 
 return {
-  t, bool, copy, text, array, map, range, get, put, getAt, putAt, call, changed, invoke, fn, unknown, constant, raise, caught, iterate, END,
+  t, bool, copy, text, array, map, range, get, put, getAt, putAt, call, changed, rebinding, rebound, invoke, curry, fn, unknown, constant, raise, caught, iterate, END,
   matches, contains, addTo, neg, pos, not, add, sub, mul, div, rem, pow, shl, shr, and, or, xor, same, differ, less, lessEqual, more, moreEqual,
   run, failure, lineOf,
 };

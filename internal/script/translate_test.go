@@ -32,6 +32,8 @@ func TestSyntaxErrors(t *testing.T) {
 		{"let c = || break;", 1, 12, "break stands outside of a loop"},
 		{"switch x { y => 1 }", 1, 12, "a case of switch must be a literal or a range of integers"},
 		{"x = 9223372036854775808", 1, 5, "the integer 9223372036854775808 does not fit 64 bits"},
+		{"x = #\"a\n\" ", 1, 5, "unterminated string"},
+		{"x = #\"a\nb\"# y", 2, 5, "expected a semicolon"},
 		{"x = 'ab'", 1, 5, "single quotes hold exactly one character"},
 		{strings.Repeat("(", 200), 1, maxDepth, "the script is nested more than 128 levels deep"},
 	}
