@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,11 +205,13 @@ func TestCopiesAfterFailuresAreDurable(t *testing.T) {
 		if err := errors.Join(vfs.MakeDir(mem, "data/"+workDir), id.write(mem, "data")); err != nil {
 			t.Fatal(err)
 		}
-		failed := false
+		var failed atomic.Bool // files are copied side by side
 		fail := vfs.FailFrom(n/2, count, func(o vfs.Op) bool { return o.Kind.Changes() }, broken)
 		fsys := vfs.Hook(mem, mem.LoseOnError(func(o vfs.Op) error {
 			err := fail(o)
-			failed = failed || err != nil
+			if err != nil {
+				failed.Store(true)
+			}
 			return err
 		}))
 		r := &Reader{o: ReaderOptions{FS: fsys, Dir: "data", Logger: slog.New(slog.DiscardHandler)}, source: source, changed: make(chan struct{}), id: id}
@@ -226,7 +229,7 @@ func TestCopiesAfterFailuresAreDurable(t *testing.T) {
 		if names := lost(t, mem, whole); len(names) > 0 {
 			t.Errorf("operation %d and %d more failed: a power failure loses %q of the copy", n/2, count-1, names)
 		}
-		if !failed {
+		if !failed.Load() {
 			break
 		}
 	}
