@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,11 +132,13 @@ func TestACrashAtEveryFileOperation(t *testing.T) {
 		dir := filepath.ToSlash(t.TempDir())
 		disk := memDisk(t, dir)
 		failing := vfs.FailFrom(n, 1<<62, func(op vfs.Op) bool { return op.Kind.Changes() }, errCrash)
-		failed := false
+		var failed atomic.Bool
 		o := Options{Dir: dir, MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true}
 		o.FS = vfs.Hook(disk, func(op vfs.Op) error {
 			err := failing(op)
-			failed = failed || err != nil
+			if err != nil {
+				failed.Store(true)
+			}
 			return err
 		})
 		e := newFake(o.FS)
@@ -181,7 +184,7 @@ func TestACrashAtEveryFileOperation(t *testing.T) {
 			t.Fatalf("crash at operation %d: payloads left: %v %v", n, left, err)
 		}
 		q.Close()
-		if !failed {
+		if !failed.Load() {
 			if len(acknowledged) != 6 || n < 20 {
 				t.Fatalf("%d tasks, %d operations", len(acknowledged), n)
 			}
@@ -220,7 +223,7 @@ func TestAResumedBatchIsTheSame(t *testing.T) {
 	}
 }
 
-func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed bool) {
+func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) bool {
 	o := Options{Dir: filepath.ToSlash(t.TempDir()), MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true}
 	disk := memDisk(t, o.Dir)
 	e := newFake(disk)
@@ -245,9 +248,12 @@ func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed boo
 
 	disk = disk.CrashClone(r)
 	failing := vfs.FailFrom(n, 1<<62, func(op vfs.Op) bool { return op.Kind.Changes() }, errCrash)
+	var crashed atomic.Bool
 	o.FS = vfs.Hook(disk, func(op vfs.Op) error {
 		err := failing(op)
-		failed = failed || err != nil
+		if err != nil {
+			crashed.Store(true)
+		}
 		return err
 	})
 	e.fs, o.hook = disk, nil
@@ -278,7 +284,7 @@ func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed boo
 		if took != want && took != apart {
 			t.Errorf("%s, then operation %d: the indexes did %s, want %s", point, n, took, want)
 		}
-		return failed
+		return crashed.Load()
 	}
 	done, guilty := 0, 0 // the batch changed nothing: each of its tasks runs alone, and at most one of them was running at both crashes
 	for i, task := range list.Results {
@@ -297,7 +303,7 @@ func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed boo
 	if ops := strings.Count(took, "add") + strings.Count(took, "delete"); guilty > 1 || ops != done {
 		t.Errorf("%s, then operation %d: %d tasks succeeded, %d were given up, and the indexes did %s", point, n, done, guilty, took)
 	}
-	return failed
+	return crashed.Load()
 }
 
 // TestABatchThatEndsTheProgram runs a batch that crashes each time, which must fail in the end, and one that is stopped in order each
