@@ -293,10 +293,12 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 		count, failures := try.count, 0
 		for n := count - 1; ; n += try.step {
 			armed := func(vfs.Op) error { return nil }
-			hit := false
+			var hit atomic.Bool
 			b, mem, steps := prepared(t, func(o vfs.Op) error {
 				err := armed(o)
-				hit = hit || err != nil
+				if err != nil {
+					hit.Store(true)
+				}
 				return err
 			})
 			armed = vfs.FailFrom(n, count, nil, broken)
@@ -346,7 +348,7 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 				t.Fatalf("%d errors from operation %d: at the end:\n%s", count, n, firstDifference(got, want[len(steps)]))
 			}
 			b.close()
-			if !hit {
+			if !hit.Load() {
 				t.Logf("%d operations, %d failures of changes", n, failures)
 				break
 			}
