@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -355,14 +356,17 @@ func TestErrorsAtEveryOperationOfACopy(t *testing.T) {
 		for _, count := range []int64{1, 1 << 40} {
 			for n, failed := int64(0), true; failed; n++ {
 				full := vfs.FailFrom(n, count, func(o vfs.Op) bool { return o.Kind.Changes() }, syscall.ENOSPC)
-				failed = false
+				var hit atomic.Bool
 				o := in.o
 				o.FS = vfs.Hook(vfs.OS, func(op vfs.Op) error {
 					err := full(op)
-					failed = failed || err != nil
+					if err != nil {
+						hit.Store(true)
+					}
 					return err
 				})
 				err := run(New(o))
+				failed = hit.Load()
 				if err == nil {
 					succeeds++
 				} else {
