@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -354,8 +355,8 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 	for _, p := range pairs {
 		a, b := indexes[p.A], indexes[p.B]
 		switch {
-		case a == nil:
-			return c.Missing(p.A)
+		case a == nil, b == nil && !p.Rename:
+			return c.missingOf(pairs)
 		case p.Rename && (b != nil || c.Damaged(p.B)):
 			return alreadyExists(p.B)
 		case p.Rename && next.behind(p.B) != "":
@@ -367,8 +368,6 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 			next.remove(p.A)
 			indexes[p.B] = a
 			delete(indexes, p.A)
-		case b == nil:
-			return c.Missing(p.B)
 		default:
 			indexes[p.A], indexes[p.B] = b, a
 			numberA, _ := next.directory(p.A)
@@ -382,6 +381,34 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 	}
 	c.showAll(indexes, nil)
 	return nil
+}
+
+// missingOf returns the error of a swap that lacks indexes. It names all of them.
+func (c *Catalog) missingOf(pairs []Pair) error {
+	there := make(map[string]bool)
+	for _, uid := range c.UIDs() {
+		there[uid] = true
+	}
+	var lacking []string
+	need := func(uid string) {
+		if !there[uid] && !slices.Contains(lacking, uid) {
+			lacking = append(lacking, uid)
+		}
+	}
+	for _, p := range pairs {
+		if need(p.A); p.Rename {
+			delete(there, p.A)
+			there[p.B] = true
+		} else {
+			need(p.B)
+		}
+	}
+	for _, uid := range lacking {
+		if c.Damaged(uid) || len(lacking) == 1 {
+			return c.Missing(uid)
+		}
+	}
+	return apierr.New("index_not_found", "There are no indexes `%s`. Create them, or add documents to them.", strings.Join(lacking, "`, `"))
 }
 
 // showAll replaces the indexes that readers see, all at once, by uid, and the damaged ones, unless damaged is nil.

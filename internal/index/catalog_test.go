@@ -41,6 +41,11 @@ func TestCatalogCreatesDeletesAndSwaps(t *testing.T) {
 	wantCode(t, b.c.Swap([]Pair{{A: "a", B: "b"}, {A: "c", B: "none"}}, 51), "index_not_found")
 	wantCode(t, b.c.Swap([]Pair{{A: "a", B: "b", Rename: true}}, 51), "index_already_exists")
 	wantCode(t, b.c.Swap([]Pair{{A: "none", B: "d", Rename: true}}, 51), "index_not_found")
+	err = b.c.Swap([]Pair{{A: "none", B: "a"}, {A: "c", B: "d", Rename: true}, {A: "d", B: "nil"}, {A: "none", B: "c"}}, 51)
+	wantCode(t, err, "index_not_found")
+	if !strings.Contains(err.Error(), "indexes `none`, `nil`, `c`.") {
+		t.Errorf("a swap without indexes says: %v", err)
+	}
 	holds("a", "a")
 	if err := b.c.Swap([]Pair{{A: "a", B: "b"}, {A: "c", B: "d", Rename: true}}, 52); err != nil {
 		t.Fatal(err)
