@@ -13,7 +13,7 @@ import (
 // stallTime is how long no data of a request or an answer may move.
 const stallTime = time.Minute
 
-var errStalled = errors.New("the store stopped responding")
+var errStalled = errors.New("the server stopped responding")
 
 // stalling is a transport that ends a request when no data of it has moved for a time. Time spent in the caller's reader or writer does
 // not count.

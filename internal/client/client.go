@@ -22,6 +22,7 @@ import (
 	"time"
 	"unicode"
 
+	"svc/internal/bucket"
 	"svc/internal/settings"
 )
 
@@ -54,8 +55,9 @@ func New(address, key string, own bool) (*Client, error) {
 		return nil, fmt.Errorf("%q must be an absolute URL, such as http://localhost:7700", shown)
 	}
 	c := &Client{base: u, key: key, first: firstPause, Patience: defaultPatience, FirstPatience: firstPatience}
-	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: own}, ResponseHeaderTimeout: 5 * time.Minute} // and no proxy
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }                              // the key goes nowhere else
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: own}} // and no proxy
+	c.http.Transport = bucket.EndStalled(transport, stallTime)
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key goes nowhere else
 	return c, nil
 }
 
@@ -99,6 +101,9 @@ const (
 	firstPause  = 100 * time.Millisecond
 	longestWait = 30 * time.Second
 )
+
+// stallTime is how long no data of a request or an answer may move. It is a variable for tests.
+var stallTime = 5 * time.Minute
 
 // CallOnce is Call for requests that must not be repeated: it fails where Call would retry.
 func (c *Client) CallOnce(ctx context.Context, method, path string, body, out any) error {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // shrink sets maxAnswer for a test.
@@ -112,6 +114,32 @@ func TestEndlessAnswers(t *testing.T) {
 	refused := &Error{Status: 400, Code: "x", Message: "a\x1b[2Jb\nc" + strings.Repeat("é", 5000)}
 	if got := refused.Error(); !strings.HasPrefix(got, "a\ufffd[2Jb\nc") || len(got) > 2100 {
 		t.Errorf("a message is shown as %.50q", got)
+	}
+}
+
+// TestAServerThatStops sends requests to servers that send nothing, or a part of an answer. The request must end, and say why.
+func TestAServerThatStops(t *testing.T) {
+	defer func(before time.Duration) { stallTime = before }(stallTime)
+	stallTime = 100 * time.Millisecond
+	for _, part := range []string{"", `{"results":[`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if part != "" {
+				_, _ = io.WriteString(w, part)
+				w.(http.Flusher).Flush()
+			}
+			<-r.Context().Done()
+		}))
+		c, err := New(server.URL, "", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Patience = 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if err := c.Call(ctx, "GET", "/indexes", nil, nil); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "stopped responding") {
+			t.Errorf("after %q: %v", part, err)
+		}
+		cancel()
+		server.Close()
 	}
 }
 
