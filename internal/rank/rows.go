@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/query"
 	"svc/segment"
 	"svc/segment/rowlist"
 )
@@ -144,23 +145,20 @@ func (r rows) remove(o rows, own []bool) []bool {
 	return own
 }
 
-// add adds documents to r, which belongs to the caller. own is as for remove.
-func (r rows) add(o rows, own []bool) []bool {
-	if own == nil {
-		own = make([]bool, len(r))
-	}
-	for i, b := range o {
-		switch {
-		case b == nil || r[i] == b:
-		case r[i] == nil:
-			r[i], own[i] = b, false
-		case own[i]:
-			r[i] = rowlist.Unite(r[i], b)
-		default:
-			r[i], own[i] = rowlist.Or(r[i], b), true
+// union returns the documents of any of some sets; nil stands for an empty one. The result belongs to the caller.
+func union(sets []rows, segments int) rows {
+	out := make(rows, segments)
+	var few [query.MaxTerms + 1]*roaring.Bitmap
+	for seg := range out {
+		of := few[:0]
+		for _, r := range sets {
+			if r != nil && r[seg] != nil && !slices.Contains(of, r[seg]) {
+				of = append(of, r[seg])
+			}
 		}
+		out[seg] = rowlist.OrAll(of)
 	}
-	return own
+	return out
 }
 
 func (r rows) and(o rows) rows    { return each(r, o, and) }

@@ -89,15 +89,15 @@ func addMatch(matches []partialMatch, m partialMatch) []partialMatch {
 
 // unite returns the bucket of documents found by the number of terms they miss.
 func unite(s *findings, byCost []rows) *bucket {
-	b := &bucket{rows: make(rows, len(s.ix.Segments)), byCost: byCost}
-	var own []bool
-	for _, r := range b.byCost {
-		switch {
-		case r == nil:
-		case s.nested:
+	b := &bucket{byCost: byCost}
+	if !s.nested {
+		b.rows = union(byCost, len(s.ix.Segments))
+		return b
+	}
+	b.rows = make(rows, len(s.ix.Segments))
+	for _, r := range byCost {
+		if r != nil {
 			b.rows = r
-		default:
-			own = b.rows.add(r, own)
 		}
 	}
 	return b

@@ -16,6 +16,9 @@ var hasKernel = simd.HasCommonKernel()
 type combineMemory struct {
 	of   [2]RoaringCursor          // at the containers that are combined
 	bits [2][simd.OnesWords]uint64 // none is set between two calls
+
+	all    cursors                // of OrAll, zero between two calls
+	merged [2][2 * mergeMost]byte // arrays that it merges
 }
 
 var combineMemories = sync.Pool{New: func() any { return new(combineMemory) }}
@@ -81,7 +84,7 @@ func (m *combineMemory) and(w *setWriter, c, d *RoaringCursor) {
 		c, d = d, c
 	}
 	v, values := c.p[c.begin:c.begin+c.size], d.p[d.begin:d.begin+d.size]
-	to := w.code[w.end:]
+	to := w.room()
 	switch {
 	case c.kind == containerArray && d.kind == containerArray:
 		n := min(simd.Common((*simd.CommonRoom)(to), v, values), c.card) // more only if the sets are damaged

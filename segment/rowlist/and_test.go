@@ -105,8 +105,9 @@ func TestAndOfDamagedSets(t *testing.T) {
 		w := newSetWriter(containers)
 		defer setWriters.Put(w)
 		for key := range containers {
+			to := w.room()
 			for i := range arrayMax {
-				binary.LittleEndian.PutUint16(w.code[w.end+2*i:], uint16(rng.IntN(3)))
+				binary.LittleEndian.PutUint16(to[2*i:], uint16(rng.IntN(3)))
 			}
 			w.add(key, arrayMax, 2*arrayMax)
 		}

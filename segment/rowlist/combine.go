@@ -14,15 +14,6 @@ func Or(a, b *roaring.Bitmap) *roaring.Bitmap {
 	return flatOr(a, b)
 }
 
-// Unite is Or that may change a, which the caller has to own, and return it.
-func Unite(a, b *roaring.Bitmap) *roaring.Bitmap {
-	if toUnite(a, b) {
-		return flatOr(a, b)
-	}
-	a.Or(b)
-	return a
-}
-
 // toUnite reports whether two sets consist mostly of arrays, without runs.
 func toUnite(a, b *roaring.Bitmap) bool {
 	return isArrays(a, a.GetCardinality()) && isArrays(b, b.GetCardinality()) && !a.HasRunCompression() && !b.HasRunCompression()
@@ -115,7 +106,7 @@ func (c *RoaringCursor) enter(l *bitmapLayout, i int) *RoaringCursor {
 
 // copy adds a container that is no run.
 func (w *setWriter) copy(c *RoaringCursor) {
-	copy(w.code[w.end:], c.p)
+	copy(w.room(), c.p)
 	w.add(int(c.key), c.card, c.size)
 }
 
@@ -132,8 +123,13 @@ func (m *combineMemory) or(w *setWriter, c, d *RoaringCursor) {
 		clear(bits)
 		return
 	}
+	n := mergeValues(w.room(), c.p, d.p)
+	w.add(int(c.key), n, 2*n)
+}
+
+// mergeValues writes the values of two arrays in ascending order, and returns how many there are.
+func mergeValues(to, v, x []byte) (n int) {
 	le := binary.LittleEndian
-	to, v, x, n := w.code[w.end:], c.p, d.p, 0
 	for ; len(v) >= 2 && len(x) >= 2; n++ {
 		a, b := le.Uint16(v), le.Uint16(x)
 		le.PutUint16(to[2*n:], min(a, b))
@@ -146,7 +142,7 @@ func (m *combineMemory) or(w *setWriter, c, d *RoaringCursor) {
 	}
 	n += copy(to[2*n:], v) / 2
 	n += copy(to[2*n:], x) / 2
-	w.add(int(c.key), n, 2*n)
+	return n
 }
 
 // andNot adds the values of c that d does not have.
@@ -165,7 +161,7 @@ func (m *combineMemory) andNot(w *setWriter, c, d *RoaringCursor) {
 		return
 	}
 	le := binary.LittleEndian
-	to, n := w.code[w.end:], 0
+	to, n := w.room(), 0
 	switch {
 	case d.kind == containerBitmap:
 		for v := c.p; len(v) >= 2; v = v[2:] { // each is written, and some stay: no branch depends on the values

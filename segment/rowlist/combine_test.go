@@ -25,7 +25,7 @@ func TestCombine(t *testing.T) {
 		for name, one := range map[string]struct {
 			f    func(a, b *roaring.Bitmap) *roaring.Bitmap
 			want *roaring.Bitmap
-		}{"Or": {Or, union}, "AndNot": {AndNot, rest}, "Unite": {Unite, union}, "Subtract": {Subtract, rest}} {
+		}{"Or": {Or, union}, "AndNot": {AndNot, rest}, "Subtract": {Subtract, rest}} {
 			c, d := a.Clone(), b.Clone()
 			got := one.f(c, d)
 			if !got.Equals(one.want) || got.GetCardinality() != one.want.GetCardinality() {

@@ -14,13 +14,14 @@ func SetOf(list []uint32, rows int) *roaring.Bitmap {
 		}
 		return roaring.BitmapOf(list...)
 	}
-	words := make([]uint64, (rows+63)/64)
+	bits := TakeBits((rows + 63) / 64)
+	defer bits.Release()
 	for _, row := range list {
-		if w := int(row / 64); w < len(words) {
-			words[w] |= 1 << (row % 64)
+		if w := int(row / 64); w < len(bits.Words) {
+			bits.Words[w] |= 1 << (row % 64)
 		}
 	}
-	return roaring.FromDense(words, false)
+	return FromBits(bits.Words)
 }
 
 // ascend reports whether each of some rows is above the one before it.

@@ -28,10 +28,24 @@ var setWriters = sync.Pool{New: func() any { return new(setWriter) }}
 func newSetWriter(most int) *setWriter {
 	w := setWriters.Get().(*setWriter)
 	w.begin = setHeaderBytes + containerHeaderBytes*most
-	w.code = slices.Grow(w.code[:0], w.begin+containerBytes*most+len(simd.OnesRoom{}))
-	w.code = w.code[:cap(w.code)]
-	w.n, w.end = 0, w.begin
+	w.n, w.end = 0, 0
+	w.reserve(w.begin)
+	w.end = w.begin
 	return w
+}
+
+// reserve makes room for n bytes behind the end, and then for a container with all that kernels write beyond it.
+func (w *setWriter) reserve(n int) {
+	if n += w.end + len(simd.OnesRoom{}); n > len(w.code) {
+		w.code = slices.Grow(w.code[:w.end], n+n/4-w.end)
+		w.code = w.code[:cap(w.code)]
+	}
+}
+
+// room returns the memory that the next container is written to.
+func (w *setWriter) room() []byte {
+	w.reserve(0)
+	return w.code[w.end:]
 }
 
 // add adds the container of a key, which is above the earlier ones. values is how many values were written, maybe 0, in bytes bytes.
@@ -49,7 +63,7 @@ func (w *setWriter) add(key, values, bytes int) {
 // addBits adds a container of the values whose bits are set.
 func (w *setWriter) addBits(key int, words []uint64) {
 	count := simd.CountOnes(words)
-	to := w.code[w.end:]
+	to := w.room()
 	switch {
 	case count == 0:
 	case count <= arrayMax:
