@@ -3,6 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -243,10 +244,19 @@ func (r *Reader) Union(postings []Posting, in func(FieldID) bool) *roaring.Bitma
 		n += l.Count
 		lists++
 	})
-	if lists < 2 || n < r.rows/bitsPer {
+	if lists < 2 {
 		b := roaring.New()
-		eachList(postings, in, func(l rowlist.List) { l.AddTo(b) })
+		eachList(postings, in, func(l rowlist.List) { b = rowlist.Flat(l.Bitmap()) })
 		return b
+	}
+	if n < r.rows/bitsPer {
+		buf := rowBuffers.Get().(*[]uint32)
+		defer rowBuffers.Put(buf)
+		rows := (*buf)[:0]
+		eachList(postings, in, func(l rowlist.List) { rows = l.AppendTo(rows) })
+		*buf = rows
+		slices.Sort(rows)
+		return rowlist.FromRows(slices.Compact(rows))
 	}
 	return setOf(r.rows, func(bits []uint64) { AddToBits(bits, postings, in) })
 }

@@ -150,7 +150,7 @@ func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields word
 		if r.Word = rowsIn(live, word, fields.all); fields.all == nil {
 			size += resultcache.Overhead(r.Word)
 		} else {
-			r.Word = rowlist.Flat(r.Word)
+			r.Word = rowlist.Flattened(r.Word)
 			size += resultcache.Size(r.Word)
 		}
 	default:
@@ -226,8 +226,7 @@ func levelRows(s segment.Live, l *Level, i int, words, infix FieldSet) (rows *ro
 			rows = Union(rows, of, s.Rows())
 		}
 	}
-	rows = rowlist.Flat(rows)
-	return rows, false
+	return rowlist.Flattened(rows), false
 }
 
 // addDense adds the levels from first on in segment i to the earlier ones, if they have many rows. It works on bit sets, so there are

@@ -67,14 +67,14 @@ func (c *segmentClasses) trim() {
 		if b == c.covered {
 			covers = i
 		}
-		c.rows[i] = rowlist.Flat(b)
+		c.rows[i] = rowlist.Flattened(b)
 		c.bytes += resultcache.Size(c.rows[i])
 	}
 	switch {
 	case covers >= 0:
 		c.covered = c.rows[covers]
 	case c.covered != nil:
-		c.covered = rowlist.Flat(c.covered)
+		c.covered = rowlist.Flattened(c.covered)
 		c.bytes += resultcache.Size(c.covered)
 	}
 	if invariant.Enabled {
@@ -84,9 +84,7 @@ func (c *segmentClasses) trim() {
 
 // cover computes the union. If there is only one class, it is that class.
 func (c *segmentClasses) cover() {
-	if len(c.rows) == 1 {
-		c.covered = c.rows[0]
-	} else {
-		c.covered = roaring.FastOr(c.rows...)
+	if c.covered = rowlist.OrAll(c.rows); c.covered == nil {
+		c.covered = roaring.New()
 	}
 }

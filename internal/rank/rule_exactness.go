@@ -6,6 +6,7 @@ import (
 	"svc/internal/query"
 	"svc/internal/rank/positions"
 	"svc/internal/settings"
+	"svc/segment/rowlist"
 )
 
 // exactAttribute is the first half of exactness. It puts documents first that have a field equal to the query, then those that have a
@@ -125,7 +126,7 @@ func isMisplaced(s *search, nodes []int, like batch) bool {
 }
 
 // exactAttributeClasses are the exact matches of a bucket with one interpretation, and the matches at the start. It returns nil if
-// its documents match their words at different levels.
+// its documents match their words at different levels, and when time is over.
 func exactAttributeClasses(s *search, b *bucket) *costClasses {
 	levels, ok := s.levelsOf(b)
 	if !ok {
@@ -150,7 +151,9 @@ func exactAttributeClasses(s *search, b *bucket) *costClasses {
 	parts := make([]*segmentClasses, len(b.rows))
 	for seg, in := range b.rows {
 		if in != nil {
-			parts[seg] = exactClasses(s, nodes, seg, in, atStart)
+			if parts[seg] = exactClasses(s, nodes, seg, in, atStart); parts[seg] == nil {
+				return nil
+			}
 		}
 	}
 	return join(parts, int(noExactMatch))
@@ -169,43 +172,30 @@ func startsInPlace(s *search, nodes []int) bool {
 	return placesOf(s.stack) == inPlace && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly
 }
 
-// exactClasses are the exact matches among documents of a segment, and the matches at the start. atStart says that startsInPlace is
-// true for them.
+// exactClasses are the exact matches among documents of a segment, and the matches at the start; nil: time is over. atStart says that
+// startsInPlace is true for them.
 func exactClasses(s *search, nodes []int, seg int, in *roaring.Bitmap, atStart bool) *segmentClasses {
-	e, st := roaring.New(), roaring.New()
-	c := &segmentClasses{costs: []int{int(exactMatch), int(matchesStart)}, rows: []*roaring.Bitmap{e, st}, covered: e}
+	none := &segmentClasses{covered: roaring.New()}
 	p, ok := exactOf(s, nodes, seg, atStart)
 	if !ok {
-		return c
+		return none
 	}
 	if len(p.Words) == 1 && p.Slots == 1 && allStart(&s.scratch, nodes[0], seg, in) {
-		e.AddMany(s.pos.WholeFields(seg, p, in))
-		c.rows[matchesStart], c.covered = roaring.AndNot(in, e), in
+		whole := rowlist.FromRows(s.pos.WholeFields(seg, p, in))
 		s.r.Plan.note("exactAttribute", knownStarts)
-		return c
+		rows := []*roaring.Bitmap{whole, rowlist.AndNot(in, whole)}
+		return &segmentClasses{costs: []int{int(exactMatch), int(matchesStart)}, rows: rows, covered: in}
 	}
 	if !p.Together {
 		if in = p.HaveAll(in); in == nil {
-			return c
+			return none
 		}
 	}
 	s.r.Plan.note("exactAttribute", wordPlaces)
-	b := batch{segment: seg, rows: s.rowsIn(in)}
-	mark := s.list.numbers.Mark()
-	costs := s.list.numbers.Take(len(b.rows))
-	for i := range costs {
-		costs[i] = noExactMatch
-	}
-	s.pos.Match(b.at(), p, costs)
-	for i, c := range costs {
-		switch c {
-		case exactMatch:
-			e.Add(b.rows[i])
-		case matchesStart:
-			st.Add(b.rows[i])
+	return classify(s, seg, in, batch{}, int(noExactMatch), func(b *batch, costs []uint32) {
+		for i := range costs {
+			costs[i] = noExactMatch
 		}
-	}
-	s.list.numbers.Release(mark)
-	c.cover()
-	return c
+		s.pos.Match(b.at(), p, costs)
+	})
 }
