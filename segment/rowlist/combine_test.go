@@ -65,6 +65,46 @@ func TestCombineAllKindsOfContainers(t *testing.T) {
 	}
 }
 
+// TestSubtractInPlace takes a few rows after the other from sets of arrays, until none is left. A set is changed in place if few of its
+// containers are concerned, and copied otherwise.
+func TestSubtractInPlace(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 1))
+	for _, containers := range []int{1, fewContainers - 1, fewContainers, 30, 100} {
+		words := make([]uint64, 1024*containers)
+		for range 40 * containers {
+			words[rng.IntN(len(words))] |= 1 << rng.IntN(64)
+		}
+		set := FromBits(words)
+		if !toSubtract(set, roaring.New()) {
+			t.Fatalf("%d containers: no set of arrays", containers)
+		}
+		rows := set.ToArray()
+		rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		want := roaring.BitmapOf(rows...)
+		inPlace := 0
+		for len(rows) > 0 {
+			n := min(1+rng.IntN(4), len(rows))
+			part := roaring.BitmapOf(rows[:n]...)
+			part.Add(uint32(rng.IntN(containers << 16))) // the set may not have it
+			rows = rows[n:]
+			before, few := set, inFew(part, set)
+			set = Subtract(set, part)
+			if few && set != before {
+				t.Fatalf("%d containers: %d rows were taken from a copy", containers, n)
+			}
+			if few {
+				inPlace++
+			}
+			if want.AndNot(part); !set.Equals(want) || set.GetCardinality() != want.GetCardinality() {
+				t.Fatalf("%d containers: %d rows are left, want %d", containers, set.GetCardinality(), want.GetCardinality())
+			}
+		}
+		if (inPlace > 0) != (containers >= fewContainers) {
+			t.Errorf("%d containers: %d times in place", containers, inPlace)
+		}
+	}
+}
+
 func BenchmarkCombine(b *testing.B) {
 	for _, shape := range []struct{ containers, few, many int }{{1, 30, 30}, {1, 1000, 1000}, {16, 10, 10}, {16, 10, 3000}, {16, 500, 500}, {16, 3000, 3000}, {16, 500, 20000}} {
 		rng := rand.New(rand.NewPCG(1, 1))
