@@ -29,7 +29,15 @@ func TestTallyIsWalk(t *testing.T) {
 	defer func(few, many, near int) { FewCounted, ManyPerCounted, maxNear = few, many, near }(FewCounted, ManyPerCounted, maxNear)
 	counted := 0                                      // segments counted by whole intervals
 	tallied, near := map[string]int{}, [ways][2]int{} // uses of near, by way and by nesting
-	for round := range 8 {
+	lacking := func() bool {
+		for _, k := range kinds {
+			if tallied[k.name] == 0 {
+				return true
+			}
+		}
+		return counted == 0 || near[byRow][0] == 0 || near[byRow][1] == 0 || near[unlisted][0] == 0 || near[unlisted][1] == 0
+	}
+	for round := 0; round < 8 || round < 160 && lacking(); round++ {
 		const fields = 3
 		var segments []segment.Live
 		var among []*roaring.Bitmap
