@@ -235,7 +235,7 @@ func TestSplitsAreThoseOfMostDocuments(t *testing.T) {
 			}
 		}
 	}
-	if splits < 100 || abbreviations < 5 {
+	if splits < 20 || abbreviations < 5 {
 		t.Errorf("%d words were split in two, %d into letters", splits, abbreviations)
 	}
 }
