@@ -76,6 +76,11 @@ func (e *exports) drop() {
 func (x *export) drop() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.forget()
+}
+
+// forget drops what the export keeps. The next page begins it again. x.mu is held.
+func (x *export) forget() {
 	if x.view != nil {
 		x.view.Release()
 		x.view = nil
@@ -105,13 +110,21 @@ func (n *Node) Export(ctx context.Context, t *Transfer) (*Page, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n.exports.mu.Unlock()
+	made := false
+	defer func() {
+		if !made { // x.rows lacks rows that were to be on the page
+			x.forget()
+		}
+	}()
 	worker := pace.Of(pace.Beside(ctx, n.o.Catalog.Searches()))
 	if x.view == nil || !sameNumber(x.after, t.After) {
 		if err := n.beginExport(x, s.Network, c.Previous, t, worker); err != nil {
 			return nil, err
 		}
 	}
-	return x.page(worker)
+	p, err := x.page(worker)
+	made = err == nil
+	return p, err
 }
 
 func sameNumber(a, b *uint32) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
@@ -132,10 +145,7 @@ func (n *Node) exportList() (*Page, error) {
 
 // beginExport finds the documents to send. x.mu is held.
 func (n *Node) beginExport(x *export, to, previous *Network, t *Transfer, worker *pace.Worker) error {
-	if x.view != nil {
-		x.view.Release()
-		x.view = nil
-	}
+	x.forget()
 	ix := n.o.Catalog.Get(t.Index)
 	if ix == nil {
 		return apierr.New("index_not_found", "There is no index `%s`.", t.Index)
