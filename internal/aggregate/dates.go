@@ -18,6 +18,9 @@ type calendar struct {
 	of func(t time.Time) time.Time
 	// next returns a moment in the interval behind the one that begins at t.
 	next func(t time.Time) time.Time
+	// length is the seconds of an interval in which clocks do not change; 0: intervals differ. One of them begins at the local second
+	// first.
+	length, first int64
 }
 
 // calendars are all intervals. Weeks begin on Monday.
@@ -25,8 +28,8 @@ var calendars = []calendar{
 	clock("second", time.Second),
 	clock("minute", time.Minute),
 	clock("hour", time.Hour),
-	dates("day", 0, 0, 1, func(t time.Time) (int, time.Month, int) { return t.Date() }),
-	dates("week", 0, 0, 7, func(t time.Time) (int, time.Month, int) { return t.Year(), t.Month(), t.Day() - (int(t.Weekday())+6)%7 }),
+	fixed(dates("day", 0, 0, 1, func(t time.Time) (int, time.Month, int) { return t.Date() }), daySeconds, 0),
+	fixed(dates("week", 0, 0, 7, func(t time.Time) (int, time.Month, int) { return t.Year(), t.Month(), t.Day() - (int(t.Weekday())+6)%7 }), 7*daySeconds, 4*daySeconds),
 	dates("month", 0, 1, 0, func(t time.Time) (int, time.Month, int) { return t.Year(), t.Month(), 1 }),
 	dates("quarter", 0, 3, 0, func(t time.Time) (int, time.Month, int) { return t.Year(), (t.Month()-1)/3*3 + 1, 1 }),
 	dates("year", 1, 0, 0, func(t time.Time) (int, time.Month, int) { return t.Year(), 1, 1 }),
@@ -44,7 +47,7 @@ func calendarNames() string {
 // offset begins an interval, also where clocks go back by half an hour: no time of day is in two intervals.
 func clock(name string, d time.Duration) calendar {
 	step := int64(d / time.Second)
-	return calendar{
+	return fixed(calendar{
 		name: name,
 		of: func(t time.Time) time.Time {
 			_, offset := t.Zone()
@@ -62,7 +65,7 @@ func clock(name string, d time.Duration) calendar {
 			}
 			return next
 		},
-	}
+	}, step, 0)
 }
 
 // dates returns an interval of days. first returns the date of the first day of the interval that a time is in. Where clocks go back past
@@ -83,7 +86,41 @@ func dates(name string, years, months, days int, first func(time.Time) (int, tim
 		}
 		return from
 	}
-	return calendar{name, of, next}
+	return calendar{name: name, of: of, next: next}
+}
+
+const daySeconds = 24 * 60 * 60
+
+// fixed returns a calendar with intervals of equal length where clocks do not change.
+func fixed(c calendar, length, first int64) calendar {
+	c.length, c.first = length, first
+	return c
+}
+
+// quick returns the interval that t is in. ok is false if it differs from others in length, or if clocks may change in it or in the day
+// before: the interval may have begun before the change.
+func (c *calendar) quick(t time.Time) (in interval, ok bool) {
+	if c.length == 0 {
+		return in, false
+	}
+	_, offset := t.Zone()
+	into := (t.Unix() + int64(offset) - c.first) % c.length
+	if into < 0 {
+		into += c.length
+	}
+	in.from = t.Unix() - into
+	in.to = in.from + c.length
+	start, end := t.ZoneBounds()
+	return in, (start.IsZero() || start.Unix() < in.from-daySeconds) && (end.IsZero() || in.to < end.Unix())
+}
+
+// interval returns the interval that t is in.
+func (c *calendar) interval(t time.Time) interval {
+	if in, ok := c.quick(t); ok {
+		return in
+	}
+	from := c.of(t)
+	return interval{from.Unix(), c.end(from).Unix()}
 }
 
 // end returns the first moment behind an interval that begins at t.
@@ -118,8 +155,7 @@ func (d dateHistogram) second(s int64) (key, bool) {
 		if at < len(k.list) && k.list[at].from <= s {
 			k.last = k.list[at]
 		} else {
-			from := d.spec.calendar.of(time.Unix(s, 0).In(d.spec.zone))
-			k.last = interval{from.Unix(), d.spec.calendar.end(from).Unix()}
+			k.last = d.spec.calendar.interval(time.Unix(s, 0).In(d.spec.zone))
 			if len(k.list) < maxKnown {
 				k.list = slices.Insert(k.list, at, k.last)
 			}

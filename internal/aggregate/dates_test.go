@@ -79,3 +79,34 @@ func TestIntervalsOfDates(t *testing.T) {
 		}
 	}
 }
+
+// TestQuickIntervals compares intervals of equal length with those of the calendar.
+func TestQuickIntervals(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	quick, slow := map[string]int{}, 0
+	for _, name := range []string{"UTC", "Europe/Paris", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns", "Africa/Cairo", "Pacific/Apia"} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 500 {
+			at := time.Unix(r.Int64N(200*365*daySeconds)-70*365*daySeconds, 0).In(zone)
+			for i := range calendars {
+				c := &calendars[i]
+				got, ok := c.quick(at)
+				if !ok {
+					slow++
+					continue
+				}
+				from := c.of(at)
+				if want := (interval{from.Unix(), c.end(from).Unix()}); got != want {
+					t.Fatalf("%s, %s: %s is in %v, want %v", name, c.name, at, got, want)
+				}
+				quick[c.name]++
+			}
+		}
+	}
+	if len(quick) != 5 || slow == 0 {
+		t.Errorf("quick intervals %v, %d others", quick, slow)
+	}
+}
