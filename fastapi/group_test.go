@@ -427,7 +427,7 @@ func TestStandbyLeadsMeanwhile(t *testing.T) {
 	if r := <-answers; r.status != 404 || r.code() != "index_not_found" || r.header.Get("Svc-Position") != "1.1.7" {
 		t.Errorf("%d %s at %q", r.status, r.body, r.header.Get("Svc-Position"))
 	}
-	if used := leader.budget.Used(); used != 0 {
+	if used := heldAtEnd(leader); used != 0 {
 		t.Errorf("%d bytes are held", used)
 	}
 }

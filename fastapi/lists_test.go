@@ -28,7 +28,7 @@ func TestListsAreBounded(t *testing.T) {
 	if r := c.get("/indexes?limit=1000"); r.status != 200 || len(r.body) < 300*50 {
 		t.Errorf("/indexes: %d %.300s", r.status, r.body)
 	}
-	if held := c.server.budget.Used(); held != 0 {
+	if held := heldAtEnd(c.server); held != 0 {
 		t.Errorf("%d bytes are held when all is answered", held)
 	}
 }

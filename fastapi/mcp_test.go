@@ -313,7 +313,7 @@ func TestToolMessages(t *testing.T) {
 	if n := strings.Count(logged.String(), "request.route=/indexes/toys/search"); n < 3 {
 		t.Errorf("calls are missing in the log: %s", logged.String())
 	}
-	if used := c.server.budget.Used(); used != 0 {
+	if used := heldAtEnd(c.server); used != 0 {
 		t.Errorf("%d bytes are still held", used)
 	}
 	for _, r := range []reply{

@@ -181,6 +181,15 @@ func checkIdle(t testing.TB, s *slots) {
 	}
 }
 
+// heldAtEnd waits until the requests of a server hold no bytes, and returns how many they hold after a minute: a client may have its answer
+// before the server is done with the request.
+func heldAtEnd(s *Server) int64 {
+	for end := time.Now().Add(time.Minute); s.budget.Used() > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	return s.budget.Used()
+}
+
 type reply struct {
 	status int
 	header http.Header
