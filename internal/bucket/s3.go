@@ -15,6 +15,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"svc/internal/stall"
 )
 
 // s3 is a prefix in a bucket of a store that speaks S3.
@@ -30,6 +32,9 @@ const (
 
 	// tries of a request, with growing pauses, before it fails.
 	tries = 3
+
+	// stallTime is how long no data of a request or an answer may move.
+	stallTime = time.Minute
 )
 
 func openS3(o *Options, bucket, prefix string) (Store, error) {
@@ -53,7 +58,7 @@ func openS3(o *Options, bucket, prefix string) (Store, error) {
 	}
 	client, err := minio.NewCore(u.Host, &minio.Options{
 		Creds: credentials.NewStaticV4(o.AccessKey, o.SecretKey, ""), Secure: u.Scheme == "https", Region: o.Region,
-		BucketLookup: minio.BucketLookupPath, Transport: &stalling{transport, stallTime}, MaxRetries: tries,
+		BucketLookup: minio.BucketLookupPath, Transport: &stall.Transport{Next: transport, Limit: stallTime}, MaxRetries: tries,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the store at %s: %w", o.Endpoint, err)

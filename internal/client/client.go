@@ -22,8 +22,8 @@ import (
 	"time"
 	"unicode"
 
-	"svc/internal/bucket"
 	"svc/internal/settings"
+	"svc/internal/stall"
 )
 
 // Client is a client of one server. It is safe for concurrent use.
@@ -56,7 +56,7 @@ func New(address, key string, own bool) (*Client, error) {
 	}
 	c := &Client{base: u, key: key, first: firstPause, Patience: defaultPatience, FirstPatience: firstPatience}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: own}} // and no proxy
-	c.http.Transport = bucket.EndStalled(transport, stallTime)
+	c.http.Transport = &stall.Transport{Next: transport, Limit: stallTime}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key goes nowhere else
 	return c, nil
 }

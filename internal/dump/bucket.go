@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svc/internal/apierr"
-	"svc/internal/bucket"
+	"svc/internal/stall"
 	"svc/internal/vfs"
 )
 
@@ -98,7 +98,7 @@ func (b *Bucket) client(transport http.RoundTripper) (*minio.Core, error) {
 	}
 	return minio.NewCore(u.Host, &minio.Options{
 		Creds: creds, Secure: u.Scheme == "https", Region: b.Region, BucketLookup: minio.BucketLookupPath,
-		Transport: bucket.EndStalled(transport, cmp.Or(b.stall, stallTime)), MaxRetries: b.retries,
+		Transport: &stall.Transport{Next: transport, Limit: cmp.Or(b.stall, stallTime)}, MaxRetries: b.retries,
 	})
 }
 

@@ -1,4 +1,5 @@
-package bucket
+// Package stall ends HTTP requests in which no data moves.
+package stall
 
 import (
 	"context"
@@ -10,32 +11,26 @@ import (
 	"time"
 )
 
-// stallTime is how long no data of a request or an answer may move.
-const stallTime = time.Minute
+// ErrStalled is the error of a request that was ended.
+var ErrStalled = errors.New("the server stopped responding")
 
-var errStalled = errors.New("the server stopped responding")
-
-// stalling is a transport that ends a request when no data of it has moved for a time. Time spent in the caller's reader or writer does
-// not count.
-type stalling struct {
-	next http.RoundTripper
-	time time.Duration
+// Transport ends a request of Next if no data of the request or its answer has moved for Limit. Time spent in the caller's reader or
+// writer does not count.
+type Transport struct {
+	Next  http.RoundTripper
+	Limit time.Duration
 }
 
-// EndStalled returns a transport that ends a request of next when no data of it has moved for a time.
-func EndStalled(next http.RoundTripper, time time.Duration) http.RoundTripper {
-	return &stalling{next, time}
-}
-
-func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper.
+func (s *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	w := &watch{cause: func() error { return context.Cause(ctx) }, cancel: cancel, time: s.time}
-	w.timer = time.AfterFunc(s.time, func() { cancel(fmt.Errorf("%w: no data moved for %v", errStalled, s.time)) })
+	w := &watch{cause: func() error { return context.Cause(ctx) }, cancel: cancel, time: s.Limit}
+	w.timer = time.AfterFunc(s.Limit, func() { cancel(fmt.Errorf("%w: no data moved for %v", ErrStalled, s.Limit)) })
 	r = r.WithContext(ctx)
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &sending{r.Body, w}
 	}
-	answer, err := s.next.RoundTrip(r)
+	answer, err := s.Next.RoundTrip(r)
 	w.whileSent(func() { w.answered = true; w.timer.Stop() })
 	if err != nil {
 		err = w.failed(err)
@@ -68,7 +63,7 @@ func (w *watch) whileSent(f func()) {
 
 // failed returns why a request failed.
 func (w *watch) failed(err error) error {
-	if cause := w.cause(); err != io.EOF && errors.Is(cause, errStalled) {
+	if cause := w.cause(); err != io.EOF && errors.Is(cause, ErrStalled) {
 		return cause
 	}
 	return err

@@ -1,4 +1,4 @@
-package bucket
+package stall
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 )
+
+// stallTime is the limit of the tests.
+const stallTime = time.Minute
 
 // lazy is content that waits before each byte.
 type lazy struct {
@@ -59,7 +62,7 @@ func (e *early) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestContentAfterTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &early{}
-		s := &stalling{store, stallTime}
+		s := &Transport{store, stallTime}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://store/", &lazy{nil, time.Second, strings.NewReader("content")})
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +98,7 @@ func TestStalledRequestsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &stalling{x.store, stallTime}
+				s := &Transport{x.store, stallTime}
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://store/", &lazy{nil, x.content, strings.NewReader("content")})
 				if err != nil {
 					t.Fatal(err)
@@ -111,7 +114,7 @@ func TestStalledRequestsEnd(t *testing.T) {
 					}
 					_ = answer.Body.Close()
 				}
-				if x.stalled && !errors.Is(err, errStalled) || !x.stalled && (err != io.EOF || got != "answer") {
+				if x.stalled && !errors.Is(err, ErrStalled) || !x.stalled && (err != io.EOF || got != "answer") {
 					t.Errorf("%q, %v", got, err)
 				}
 			})
