@@ -80,7 +80,7 @@ func (s *Sender) save() error {
 	}
 	c := make(cursors, len(s.lines))
 	for id, l := range s.lines {
-		c[id] = l.told.Clone()
+		c[id] = l.settled.Clone()
 	}
 	s.changed = false
 	s.mu.Unlock()

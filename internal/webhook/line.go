@@ -19,9 +19,9 @@ const (
 	giveUp    = 24 * time.Hour  // since the first try; then the batch is given up
 )
 
-// line is the delivery queue of one webhook. Each finished batch is in told, owed or failed, or is being delivered.
+// line is the delivery queue of one webhook. Each finished batch is in settled, owed or failed, or is being delivered.
 type line struct {
-	told    *roaring.Bitmap // the webhook's cursor
+	settled *roaring.Bitmap // the webhook's cursor
 	owed    *roaring.Bitmap // batches that have not been tried
 	failed  map[uint32]*failure
 	running int         // goroutines that deliver
@@ -36,8 +36,8 @@ type failure struct {
 	underWay bool
 }
 
-func newLine(told *roaring.Bitmap) *line {
-	return &line{told: told, owed: roaring.New(), failed: map[uint32]*failure{}}
+func newLine(settled *roaring.Bitmap) *line {
+	return &line{settled: settled, owed: roaring.New(), failed: map[uint32]*failure{}}
 }
 
 // isDown reports whether the receiver counts as down.
@@ -71,7 +71,7 @@ func (l *line) settle(batch uint32, delivered bool, now time.Time) {
 		}
 	}
 	delete(l.failed, batch)
-	l.told.Add(batch)
+	l.settled.Add(batch)
 }
 
 // fail records a failed delivery. It returns the number of tries of the batch, and in last whether the batch is given up.

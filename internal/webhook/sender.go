@@ -125,18 +125,18 @@ func (s *Sender) resume(stored cursors) error {
 		next = uint64(known.Maximum()) + 1
 	}
 	for _, w := range hooks {
-		told := stored[w.UUID]
-		if told == nil {
+		settled := stored[w.UUID]
+		if settled == nil {
 			s.lines[w.UUID] = newLine(before(ended, running))
 			s.changed = true
 			continue
 		}
-		if !told.IsEmpty() && uint64(told.Maximum()) >= next {
-			told.RemoveRange(next, math.MaxUint32+1)
+		if !settled.IsEmpty() && uint64(settled.Maximum()) >= next {
+			settled.RemoveRange(next, math.MaxUint32+1)
 			s.changed = true
 		}
-		l := newLine(told)
-		l.owed = roaring.AndNot(ended, told)
+		l := newLine(settled)
+		l.owed = roaring.AndNot(ended, settled)
 		s.lines[w.UUID] = l
 		s.work(w.UUID, l, parallel)
 	}
@@ -146,12 +146,12 @@ func (s *Sender) resume(stored cursors) error {
 
 // before returns the cursor of a webhook that is to get only the batches that have not ended.
 func before(ended, running *roaring.Bitmap) *roaring.Bitmap {
-	told := roaring.New()
+	settled := roaring.New()
 	if !ended.IsEmpty() {
-		told.AddRange(0, uint64(ended.Maximum())+1)
+		settled.AddRange(0, uint64(ended.Maximum())+1)
 	}
-	told.AndNot(running)
-	return told
+	settled.AndNot(running)
+	return settled
 }
 
 // begin stores the cursor of a webhook before it is created, and drops those of deleted webhooks. The store calls it under its lock,
@@ -183,7 +183,7 @@ func (s *Sender) Deliver(batch uint32) {
 		return
 	}
 	for id, l := range s.lines {
-		if l.told.Contains(batch) { // the batch ended before the webhook was created
+		if l.settled.Contains(batch) { // the batch ended before the webhook was created
 			continue
 		}
 		l.owed.Add(batch)

@@ -242,7 +242,7 @@ func TestFailuresAreLogged(t *testing.T) {
 			t.Errorf("%s: %q is not logged, or the URL is: %s", tt.url, tt.reason, log)
 		}
 		for _, l := range h.lines {
-			if l.told.Contains(1) == tt.again {
+			if l.settled.Contains(1) == tt.again {
 				t.Errorf("%s: retried: %v, want %v", tt.url, !tt.again, tt.again)
 			}
 		}
@@ -282,16 +282,16 @@ func TestDeadReceiver(t *testing.T) {
 	}
 	h.Close()
 	h.end(100)
-	told := map[string]uint64{}
+	settled := map[string]uint64{}
 	for id, l := range h.lines {
 		w, err := h.store.Get(id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		told[w.URL] = l.told.GetCardinality()
+		settled[w.URL] = l.settled.GetCardinality()
 	}
-	if told[dead.URL] != 0 || told[alive.URL] < batches-parallel {
-		t.Errorf("logged: %v", told)
+	if settled[dead.URL] != 0 || settled[alive.URL] < batches-parallel {
+		t.Errorf("logged: %v", settled)
 	}
 }
 
