@@ -29,7 +29,7 @@ type conns struct {
 	looked    time.Time     // when they were found
 	answering atomic.Int32  // requests
 	closed    chan struct{} // signals that a connection has closed; buffered for one
-	told      atomic.Int64  // when lack of room was last logged, by monotonic.Nanos
+	warned    atomic.Int64  // when lack of room was last logged, by monotonic.Nanos
 	relieved  atomic.Int64  // when slow clients were last cut off, by monotonic.Nanos
 	stopping  atomic.Bool   // connections are hung up
 }
@@ -81,10 +81,10 @@ const acceptPause = 100 * time.Millisecond
 // Accept waits until there is room. Without this, fasthttp would stop the server.
 func (l listener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
-	for told := false; noRoom(err); nc, err = l.Listener.Accept() {
-		if !told {
+	for warned := false; noRoom(err); nc, err = l.Listener.Accept() {
+		if !warned {
 			l.log.Warn("connections wait for file descriptors: close some, or raise the limit of open files", "error", err)
-			told = true
+			warned = true
 		}
 		time.Sleep(acceptPause)
 	}
@@ -93,7 +93,7 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 	c := &conn{Conn: socket.Wrap(nc, l.in.quiet), in: l.in}
 	for !l.in.take(c) {
-		l.tell()
+		l.warn()
 		select {
 		case <-l.in.closed:
 		case <-time.After(acceptPause / 4):
@@ -102,13 +102,13 @@ func (l listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// tellPause is the least time between two equal log lines about connections.
-const tellPause = time.Minute
+// warnPause is the least time between two equal log lines about connections.
+const warnPause = time.Minute
 
-// tell logs that there is no room for more connections.
-func (l listener) tell() {
-	now, last := monotonic.Nanos(time.Now()), l.in.told.Load()
-	if now-last >= int64(tellPause) && l.in.told.CompareAndSwap(last, now) {
+// warn logs that there is no room for more connections.
+func (l listener) warn() {
+	now, last := monotonic.Nanos(time.Now()), l.in.warned.Load()
+	if now-last >= int64(warnPause) && l.in.warned.CompareAndSwap(last, now) {
 		l.log.Warn("connection limit reached: closing idle and slow connections", "limit", l.in.most)
 	}
 }

@@ -269,11 +269,11 @@ func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values,
 			if err != nil {
 				return err
 			}
-			told, err := search.ParseDocuments(body, []int{own.Limit}, bare, aggregations, readingIn(ctx))
+			parsed, err := search.ParseDocuments(body, []int{own.Limit}, bare, aggregations, readingIn(ctx))
 			if err != nil {
 				return err
 			}
-			answers[part] = told[0]
+			answers[part] = parsed[0]
 		}
 		return nil
 	}
@@ -282,12 +282,12 @@ func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values,
 		for i, thing := range a.Things {
 			limits[i] = windows[of[thing]].Count
 		}
-		told, err := search.ParseDocuments(a.Body, limits, bare, aggregations, reading)
+		parsed, err := search.ParseDocuments(a.Body, limits, bare, aggregations, reading)
 		if err != nil {
 			return err
 		}
 		for i, thing := range a.Things {
-			answers[of[thing]] = told[i]
+			answers[of[thing]] = parsed[i]
 		}
 		return nil
 	})

@@ -126,12 +126,12 @@ func (n networkForeignIndexes) readSome(ctx context.Context, target *index.View,
 	}
 	return n.read(ctx, q, remotes, local, func(a *network.ReadAnswer, reading *search.Reading) error {
 		all := idsOf(a.Things)
-		told, err := search.ParseForeign(a.Body, len(all), reading)
+		parsed, err := search.ParseForeign(a.Body, len(all), reading)
 		if err != nil {
 			return err
 		}
 		for i, id := range all {
-			put(id, told[i])
+			put(id, parsed[i])
 		}
 		return nil
 	})
