@@ -97,8 +97,8 @@ func fixed(c calendar, length, first int64) calendar {
 	return c
 }
 
-// quick returns the interval that t is in. ok is false if it differs from others in length, or if clocks may change in it or in the day
-// before: the interval may have begun before the change.
+// quick returns the interval that t is in. ok is false if intervals differ in length, or if clocks may change in this one or in the day
+// before it. After such a change the interval may start earlier than its length says.
 func (c *calendar) quick(t time.Time) (in interval, ok bool) {
 	if c.length == 0 {
 		return in, false
