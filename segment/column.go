@@ -228,8 +228,8 @@ func (c *Column) SearchNumber(x numeric.Value) int {
 	return ord + sort.Search(n-ord, func(i int) bool { return c.Number(ord+i).Compare(x) >= 0 })
 }
 
-// large reports whether a number is so large that integers of its size may not be exact in float64.
-func (c *Column) large() bool {
+// Large reports whether a number is so large that integers of its size may not be exact in float64.
+func (c *Column) Large() bool {
 	n := c.Numbers()
 	return n > 0 && max(-c.Number(0).Float, c.Number(n-1).Float) >= 1<<53
 }

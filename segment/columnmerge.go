@@ -14,7 +14,7 @@ func (m *merger) mergeColumn(of func(*Reader) (*Column, uint32)) *columnData {
 	for i, l := range m.in {
 		var flags uint32
 		if columns[i], flags = of(l.Reader); columns[i] != nil {
-			d.rounded = d.rounded || flags&exactColumn == 0 && columns[i].large()
+			d.rounded = d.rounded || flags&exactColumn == 0 && columns[i].Large()
 		}
 	}
 	bits := newRowBits(len(m.origins))

@@ -63,7 +63,7 @@ func (c *storedColumn) forget() {
 func (r *Reader) RoundedColumns() []FieldID {
 	var fields []FieldID
 	for _, f := range r.ColumnFields() {
-		if r.columns.Load().of[f].flags&exactColumn == 0 && r.Column(f).large() {
+		if r.columns.Load().of[f].flags&exactColumn == 0 && r.Column(f).Large() {
 			fields = append(fields, f)
 		}
 	}

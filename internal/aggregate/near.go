@@ -36,7 +36,6 @@ var (
 const (
 	endNear   = 1 << 40
 	minFactor = 0x1p-1000
-	endFloats = 1 << 53 // all integers below it are float64
 )
 
 // apart reports whether the bounds of intervals from first to last are well apart from each other, so that each number has one interval.
@@ -67,11 +66,10 @@ func (n *near) open(w *work, by selector, c *segment.Column, rows int, counts bo
 	if !ok || c == nil || c.Numbers() == 0 || c.Strings() > 0 || !c.SingleNumbers() {
 		return nil
 	}
-	low, high := c.Number(0).Float, c.Number(c.Numbers()-1).Float
-	if max(-low, high) >= endFloats { // near sees only the float64 of numbers
+	if c.Large() { // near sees only the float64 of numbers
 		return nil
 	}
-	first, last := h.interval(low), h.interval(high)
+	first, last := h.interval(c.Number(0).Float), h.interval(c.Number(c.Numbers()-1).Float)
 	factor := 1 / h.spec.interval
 	if !(first > -endNear && first <= last && last < endNear) || math.IsInf(factor, 0) || factor < minFactor || !h.apart(first, last+1) {
 		return nil
