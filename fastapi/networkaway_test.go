@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/network"
 	"svc/internal/outbound"
+	"svc/internal/socket/sockettest"
 	"svc/internal/task"
 	"svc/internal/vfs"
 )
@@ -29,21 +28,12 @@ type host struct {
 	stop               func() // nil: stopped
 }
 
-// ownHost returns a loopback address that no other program uses, so that a port of it is still free after a restart. Any connection of
-// this machine may get a port of 127.0.0.1 meanwhile.
-func ownHost() string {
-	if runtime.GOOS != "linux" { // other systems have 127.0.0.1 alone
-		return "127.0.0.1"
-	}
-	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
-}
-
 // newHosts starts a network of three hosts a, b and c. a leads and has no shard.
 func newHosts(t *testing.T, shards string) []*host {
 	var all []*host
 	var remotes []string
 	for _, name := range []string{"a", "b", "c"} {
-		h := &host{client: &client{t: t}, name: name, address: ownHost() + ":0", dir: t.TempDir()}
+		h := &host{client: &client{t: t}, name: name, address: sockettest.Host() + ":0", dir: t.TempDir()}
 		t.Cleanup(func() {
 			if h.stop != nil {
 				h.stop()

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +24,7 @@ import (
 	"svc/internal/commit"
 	"svc/internal/index"
 	"svc/internal/sealedjson"
+	"svc/internal/socket/sockettest"
 	"svc/internal/standby"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -50,19 +50,10 @@ type host struct {
 	v       int // value of the next documents
 }
 
-// ownHost returns a loopback address that no other program uses, so that a port of it is still free after a restart. Any connection of
-// this machine may get a port of 127.0.0.1 meanwhile.
-func ownHost() string {
-	if runtime.GOOS != "linux" { // other systems have 127.0.0.1 alone
-		return "127.0.0.1"
-	}
-	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
-}
-
 // newHost starts a writer on an empty directory.
 func newHost(t *testing.T, change func(*WriterOptions)) *host {
 	t.Helper()
-	h := &host{t: t, dir: filepath.ToSlash(t.TempDir()), addr: ownHost() + ":0", batch: 3}
+	h := &host{t: t, dir: filepath.ToSlash(t.TempDir()), addr: sockettest.Host() + ":0", batch: 3}
 	h.o = WriterOptions{FS: unsyncedFS{vfs.OS}, Dir: h.dir, Name: "shop", MasterKey: testKey, Format: testFormat, Version: "1", Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&h.o)

@@ -22,6 +22,7 @@ import (
 	"svc/internal/commit"
 	"svc/internal/index"
 	"svc/internal/logstore"
+	"svc/internal/socket/sockettest"
 	"svc/internal/standby"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -60,7 +61,7 @@ func idleElectors(t *testing.T, n int) []*elector {
 	all := make([]*elector, n)
 	var addrs []string
 	for i := range all {
-		l, err := net.Listen("tcp", ownHost()+":0")
+		l, err := net.Listen("tcp", sockettest.Host()+":0")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ var layers = [][]string{
 	{"internal/mapped"},
 	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
 	{"internal/turns", "internal/pace"},
-	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/socket", "internal/shard", "internal/geo", "internal/monotonic", "internal/stall", "internal/jsontext", "internal/history"},
+	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/socket", "internal/socket/sockettest", "internal/shard", "internal/geo", "internal/monotonic", "internal/stall", "internal/jsontext", "internal/history"},
 	{"internal/numeric"},
 }
 
