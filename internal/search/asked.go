@@ -52,6 +52,11 @@ func (r *FederatedRequest) asksFor() int {
 	if r.GroupKeys != nil {
 		return len(r.GroupKeys)
 	}
+	return r.until()
+}
+
+// until returns how many hits a remote sends at most: up to the page's end, or Least.
+func (r *FederatedRequest) until() int {
 	offset, limit, _ := r.page()
 	return max(offset+limit, r.Least)
 }

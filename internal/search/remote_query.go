@@ -81,14 +81,12 @@ func (r *Request) writeNarrowing(o *objectWriter) {
 // facets are requested.
 func (r *FederatedRequest) AppendRemote(dst []byte, facets []IndexFacets) []byte {
 	o := objectWriter{append(dst, '{')}
-	offset, limit, paged := r.page()
-	hits := max(offset+limit, r.Least)
-	if paged {
+	if _, _, paged := r.page(); paged {
 		o.integer("page", 1)
-		o.integer("hitsPerPage", hits)
+		o.integer("hitsPerPage", r.until())
 	} else {
 		o.integer("offset", 0)
-		o.integer("limit", hits)
+		o.integer("limit", r.until())
 	}
 	if r.Distinct != nil {
 		o.text("distinct", *r.Distinct)
